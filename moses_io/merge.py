@@ -43,8 +43,8 @@ Origins = Counter[tuple[str, ...]]
 def describe_origins(names: Sequence[str], origins: Origins) -> str:
     """Return a text with the number of candidates in only one list, for each list, and in several lists."""
     several = sum(count for having, count in origins.items() if len(having) > 1)
-    alone = [f"{origins[(name,)]} of {name} alone" for name in names]
-    return ", ".join([*alone, f"{several} of {'both' if len(names) == 2 else 'several'}"])
+    alone = [f"{origins[(name,)]} only in {name}" for name in names]
+    return ", ".join([*alone, f"{several} in {'both' if len(names) == 2 else 'several'}"])
 
 
 class _Spread:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn, cast
 
-from features.models.torchrun import is_one_of_several, is_to_tell
+from features.models.torchrun import is_one_of_several, prints_errors
 from features.progress import log, progress_shown
 from moses_io.files.errors import QUOTED, InputError, printable
 from rerank import __version__
@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2 and a message."""
-        self.exit(2, _line(f"{self.prog}: {message}. See --help") + "\n" if is_to_tell() else None)
+        self.exit(2, _line(f"{self.prog}: {message}. See --help") + "\n" if prints_errors() else None)
 
 
 @progress_shown()
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(command: str, message: str) -> None:
-    if is_to_tell():
+    if prints_errors():
         log.error(_line(f"moses-rerank{command}: {message}"))
 
 

@@ -214,7 +214,12 @@ def tune(
     read = [path for each in (lists, *others) for path in (*each.nbest, *each.references)]
     check_paths([*read, *weight_files(begin)], {"output": written})
     gain = tuning.tune(
-        lists, begin, tuning.settle(settings), written, tuning.Caution(folds=folds, fallback=fallback), *others
+        lists,
+        begin,
+        tuning.settle(settings),
+        written,
+        tuning.FoldSettings(folds=folds, fallback=fallback),
+        *others,
     )
     return TunedWeights(read_weights(written), gain)
 

@@ -41,7 +41,7 @@ from rerank.experiment.toml import parse_toml, write_experiment
 from rerank.sample import FOLDER as SAMPLE
 from rerank.tuners import table
 from rerank.tuners.table import TUNERS, Tuning
-from rerank.tuning.tune import Caution, setting_names
+from rerank.tuning.tune import FoldSettings, setting_names
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -276,7 +276,7 @@ def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
     tuning, experiment = (page.read_text(encoding="utf-8") for page in pages)
     for kind in TUNERS.values():
         assert [name for name in setting_names(kind) if f"`{name}`" not in tuning] == []
-    tables = [field.name for field in (*fields(Tuning), *fields(Caution)) if field.name != "settings"]
+    tables = [field.name for field in (*fields(Tuning), *fields(FoldSettings)) if field.name != "settings"]
     assert [key for key in KEYS if not re.search(rf"`\[?{key}\]?`|`\[{key}\] ", experiment)] == []
     assert [key for key in tables if f"`{key}`" not in experiment] == []
 

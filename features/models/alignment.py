@@ -99,8 +99,8 @@ def most_attended(rows: AttentionRows) -> Alignment:
         rows: (J, I+2) attention, with `<s>` first and `</s>` last, I > 0.
     """
     words = rows[:, 1:-1]  # (J, I)
-    weights, sentinels = words.max(axis=1), np.maximum(rows[:, 0], rows[:, -1])  # (J,) both
-    linked = np.flatnonzero((weights > 0) & (weights >= sentinels))
+    weights, boundaries = words.max(axis=1), np.maximum(rows[:, 0], rows[:, -1])  # (J,) both
+    linked = np.flatnonzero((weights > 0) & (weights >= boundaries))
     return frozenset(zip(linked.tolist(), words.argmax(axis=1)[linked].tolist(), strict=True))
 
 
@@ -115,7 +115,7 @@ def _attention(model: Model, pairs: Sequence[SentencePair], folder: str) -> list
             pair = pairs[number]
             source, target = pair[::-1] if model.config.direction == "backward" else pair
             own = rows[: len(model.target.encode(target)) + 1, : len(model.source.encode(source)) + 2]
-            found[number] = sentinel_rows(model, source, target, own)
+            found[number] = boundary_rows(model, source, target, own)
     return [found[number] for number in range(len(pairs))]
 
 
@@ -125,14 +125,14 @@ def _mean(several: Sequence[AttentionRows]) -> AttentionRows:
 
 
 def word_rows(model: Model, source: Sequence[str], target: Sequence[str], rows: AttentionRows) -> AttentionRows:
-    """Return the rows of `sentinel_rows` without the columns of `<s>` and `</s>`, (J, I).
+    """Return the rows of `boundary_rows` without the columns of `<s>` and `</s>`, (J, I).
 
     The rows are not renormalized, so a row sums to less than 1 if the word also attends to `<s>` or `</s>`.
     """
-    return sentinel_rows(model, source, target, rows)[:, 1:-1]  # (J, I)
+    return boundary_rows(model, source, target, rows)[:, 1:-1]  # (J, I)
 
 
-def sentinel_rows(model: Model, source: Sequence[str], target: Sequence[str], rows: AttentionRows) -> AttentionRows:
+def boundary_rows(model: Model, source: Sequence[str], target: Sequence[str], rows: AttentionRows) -> AttentionRows:
     """Return the attention of target words, in text order, on source words and on `<s>` and `</s>`.
 
     Source and target are the sides of the network: the source of a backward model is the translation. The row of a word
@@ -180,7 +180,7 @@ def _starts(sizes: Sequence[int]) -> list[int]:
 def dimension_rows(model: Model, pair: SentencePair) -> AttentionRows:
     """Return the attention of target words on source words in each dimension of the annotations, (J, I, K).
 
-    The mean over K equals `word_rows`. Source and target are the sides of the network, as in `sentinel_rows`.
+    The mean over K equals `word_rows`. Source and target are the sides of the network, as in `boundary_rows`.
 
     Args:
         model: model with granularity `fine`.

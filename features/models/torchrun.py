@@ -15,7 +15,7 @@ def is_one_of_several() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ["WORLD_SIZE"]) > 1
 
 
-def is_to_tell() -> bool:
+def prints_errors() -> bool:
     """Return whether this process prints the error message: a single process, or the first process that fails.
 
     The others fail for the same reason, or because this process has ended. If torchrun's store does not respond, the

@@ -132,7 +132,7 @@ def _add_rare_options(group: Container) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Tune the weights."""
     from rerank.metrics.filters import Filters
-    from rerank.tuning.tune import Caution, settle, tune
+    from rerank.tuning.tune import FoldSettings, settle, tune
     from rerank.tuning.tuning_set import Extracted, Lists
 
     values = {name: vars(arguments)[name] for name in SETTINGS if vars(arguments)[name] is not None}
@@ -153,5 +153,5 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("expected --selection and --selection-reference together")
     filters = Filters(arguments.filter)
     other = Lists([arguments.selection], arguments.selection_reference, filters) if arguments.selection else None
-    caution = Caution(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
+    caution = FoldSettings(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
     tune(source, arguments.initial_weights, settle(values), arguments.output, caution, other)

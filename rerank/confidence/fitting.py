@@ -18,7 +18,7 @@ from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import Regression, fit_logistic, fit_score, probabilities
 from rerank.linear.candidates import Candidates
 from rerank.linear.ranking import Estimate, Ranking
-from rerank.linear.weights import fingerprint, kept_start
+from rerank.linear.weights import fingerprint, kept_initial_weights
 from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
@@ -194,7 +194,7 @@ def fit_confidence(
     units = FeatureUnits(dense, problem.spread(), tuple(name for name, _ in dense if name not in initial))
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)
     spread = problem.candidates.spread_of(final) or 1.0
-    totals = final / spread if kept_start(tuned) else _cross_validated_scores(problem, tuning, folds)  # (N,)
+    totals = final / spread if kept_initial_weights(tuned) else _cross_validated_scores(problem, tuning, folds)  # (N,)
     choices = _choices(problem.candidates, lists, moses_output, metric, totals, units)
     quality, helped = choices.fit(np.arange(sentences))
     outcome, best_predictor = _cross_fitted(choices, partition(sentences, folds))

@@ -240,7 +240,7 @@ class ModelEntry:
     group: str = ""
 
     @property
-    def pieces(self) -> tuple[Any, ...]:
+    def subwords(self) -> tuple[Any, ...]:
         """Settings of vocabulary and target order that models which translate together must share."""
         _, training = self.request.settle()
         return (
@@ -323,7 +323,7 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
             together.setdefault(entry.group or name, []).append(name)
     for group, names in together.items():
         for name in names:
-            if models[name].pieces != models[names[0]].pieces:
+            if models[name].subwords != models[names[0]].subwords:
                 fault = f"{names[0]} and {name} predict different words, or in a different order"
                 raise InputError(
                     f"models.{group}: candidates: {fault}, and cannot translate together. Give each its own number"

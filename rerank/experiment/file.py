@@ -27,7 +27,7 @@ from rerank.experiment.entries import (
     read_tests,
     translating,
 )
-from rerank.experiment.recipe import find_recipe, look_at
+from rerank.experiment.recipe import find_recipe, inspect_corpus
 from rerank.experiment.toml import (
     as_table,
     check_code,
@@ -44,7 +44,7 @@ from rerank.metrics.metric import Metric
 from rerank.systems.translations import CandidateRequest, check_names, list_name
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import FOLDS
-from rerank.tuning.tune import Caution, settle
+from rerank.tuning.tune import FoldSettings, settle
 from rerank.tuning.tuning_set import Lists
 
 KEYS = (
@@ -69,7 +69,7 @@ class TuningEntry:
     """
 
     tuning: Tuning
-    caution: Caution
+    caution: FoldSettings
     filters: Filters
     confidence: str
 
@@ -246,7 +246,7 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
         read_corpus(as_table(values.get("train", {}), "train"), folder),
         read_set(values.get("dev", {}), "dev", folder),
     )
-    recipe = find_recipe(look_at(train, dev.texts))
+    recipe = find_recipe(inspect_corpus(train, dev.texts))
     experiment = experiment_of({**values, "models": recipe.models, "features": recipe.features}, folder)
     tables = {"models": recipe.models, "features": recipe.features}
     tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
@@ -265,7 +265,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
     expected = settings.pop("confidence", None)
     with at("tuning: "):
-        tuning, caution = settle(settings), Caution(folds=folds, fallback=fallback, ablate=ablate)
+        tuning, caution = settle(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} does not use the list of [{SELECTION}], only {AUTO} does")
         expected = tuning.metric if expected is None else expected

@@ -110,7 +110,7 @@ class Corpus:
     target: Side
 
 
-def look_at(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
+def inspect_corpus(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
     """Count sentence pairs, words and characters of a corpus and of dev.
 
     Raises:

@@ -15,7 +15,7 @@ from moses_io.untuneable import UNKNOWN_WORDS
 from moses_io.weights import WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace
 
-START = "the initial weights"
+INITIAL = "the initial weights"
 """Name of the initial weights in messages, reports and the header of a weight file."""
 
 
@@ -24,9 +24,9 @@ def fingerprint(weights: Weights) -> str:
     return hashlib.sha256(repr(sorted(weights.items())).encode()).hexdigest()[:12]
 
 
-def kept_start(path: str) -> list[str]:
+def kept_initial_weights(path: str) -> list[str]:
     """Return the header lines by which `tune` marks that it kept the initial weights, if any."""
-    return [line[2:] for line in read_lines(path) if line.startswith(f"# {START}")]
+    return [line[2:] for line in read_lines(path) if line.startswith(f"# {INITIAL}")]
 
 
 def load_weight_file(path: str) -> WeightFile:
@@ -42,12 +42,12 @@ def load_weights(path: str) -> Weights:
     return load_weight_file(path).weights
 
 
-def read_start(path: str, space: FeatureSpace) -> Weights:
-    """Read a file of initial weights and match them with the features of a list, as `fit_start` does."""
-    return fit_start(load_weight_file(path), space)
+def read_initial_weights(path: str, space: FeatureSpace) -> Weights:
+    """Read a file of initial weights and match them with the features of a list, as `match_initial_weights` does."""
+    return match_initial_weights(load_weight_file(path), space)
 
 
-def fit_start(content: WeightFile, space: FeatureSpace) -> Weights:
+def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
     """Return the initial weights of the features of a list by name.
 
     The file has weights by name, or it is mert's `init.opt`, in which the first line has the initial weights in list
@@ -126,7 +126,7 @@ def _places(space: FeatureSpace, name: str) -> list[int]:
     return [place for place, other in enumerate(space.columns) if other == name]
 
 
-def tell_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
+def log_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
     """Log the features without an initial weight, which start at 0, and the weights without a feature.
 
     Raises:

@@ -21,7 +21,7 @@ from moses_io.files.streams import STANDARD, hidden, numbered_lines, open_output
 from moses_io.files.text import without_line_end
 from moses_io.hypothesis import with_features
 from moses_io.nbest import read_hypotheses
-from rerank.lists.scoring import WholeSources, load_features, score_list, tell_signatures, written
+from rerank.lists.scoring import WholeSources, load_features, log_signatures, score_list, written
 
 
 def add_features(
@@ -166,7 +166,7 @@ def _loaded(requests: Sequence[FeatureRequest], resources: Resources, journal: s
     from rerank.cluster.features import RemoteFeatures
 
     with RemoteFeatures(requests, resources, journal, address) as features:
-        tell_signatures(features)
+        log_signatures(features)
         yield features
 
 

@@ -124,11 +124,11 @@ def open_sources(path: str | Lines, nbest: str | Lines) -> Iterator[Sources]:
 def load_features(requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> FeatureSet:
     """Return the requested features and log their signatures."""
     features = FeatureSet(requests, resources, journal)
-    tell_signatures(features)
+    log_signatures(features)
     return features
 
 
-def tell_signatures(features: Scorer) -> None:
+def log_signatures(features: Scorer) -> None:
     """Log the signature of each feature."""
     for label, signature in features.signatures.items():
         log.info(f"{label} = {signature}|version:{__version__}")

@@ -15,7 +15,7 @@ from moses_io.files.text import number, read_lines, tokens, write_text
 from moses_io.weights import WeightFile, Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
 from rerank import __version__
 from rerank.linear.candidates import Candidates, FeatureSpace
-from rerank.linear.weights import fit_start, load_weight_file, tell_unmatched, with_unseen
+from rerank.linear.weights import load_weight_file, log_unmatched, match_initial_weights, with_unseen
 from rerank.metrics.metric import Metric
 from rerank.tuning.tuning_set import Lists, TuningSet
 
@@ -67,8 +67,8 @@ def export(lists: Lists, start: str, folder: str) -> None:
         log.warning(message)
     space = tuning_set.candidates.space
     content = load_weight_file(start)
-    weights = fit_start(content, space)
-    tell_unmatched(space, weights, start)
+    weights = match_initial_weights(content, space)
+    log_unmatched(space, weights, start)
     for name, _ in space.dense:
         if "_" in name:
             rename = "rename it, because Moses' tools take a name with '_' for a sparse feature"

@@ -121,7 +121,7 @@ def _gain(answers: Sequence[str], before: str, after: str) -> float:
 
 
 def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: str) -> tuple[tuple[str, float], ...]:
-    places = sentence_list.find(before), weights_say(sentence_list, after, weights)
+    places = sentence_list.find(before), find_chosen(sentence_list, after, weights)
     if None in places:
         return ()
     old, new = (parts(sentence_list.hypotheses[place], weights) for place in places if place is not None)
@@ -129,7 +129,7 @@ def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: 
     return tuple(sorted(differences.items(), key=lambda item: -item[1]))
 
 
-def weights_say(candidates: SentenceList, line: str, weights: Weights) -> int | None:
+def find_chosen(candidates: SentenceList, line: str, weights: Weights) -> int | None:
     """Return the index of the candidate with the text that the weights chose.
 
     Of several candidates with this text, it is the one with the highest model score. It is None if there is no such

@@ -94,7 +94,11 @@ class Chosen:
 
     def lines(self) -> list[str]:
         """Return a line with the counts by list, or an empty list if the list is not a merged one."""
-        return [f"chosen: {describe_origins(self._names, self._counts)}"] if self._names else []
+        return (
+            [f"lists of the reranked translations: {describe_origins(self._names, self._counts)}"]
+            if self._names
+            else []
+        )
 
 
 def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
@@ -115,7 +119,7 @@ def merged(sentence_list: SentenceList) -> list[str]:
     return lists if len(lists) > 1 else []
 
 
-class LookUp:
+class ListLookup:
     """Finds the oracle of each sentence, and the ranks of the systems' choices in the list, one sentence at a time.
 
     References, if any, and the lines of at least one system are already filtered.
@@ -148,12 +152,12 @@ class LookUp:
             self.facts.ranks[name][number] = next(places, None)
 
 
-def look_up(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
+def find_in_list(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
     """Return the oracle of each sentence, if there are references, and the ranks of the systems' choices in a list.
 
-    The filters are for the list. Errors are the ones of `LookUp` and `read_listed`.
+    The filters are for the list. Errors are the ones of `ListLookup` and `read_listed`.
     """
-    found = LookUp(references, systems)
+    found = ListLookup(references, systems)
     for listed in read_listed(nbest, references, found.size, filters):
         found.add(listed)
     return found.facts
@@ -168,11 +172,11 @@ def evaluate_files(
 ) -> Evaluation:
     """Score files of systems, with one line per sentence.
 
-    Without references, only look up their lines in the list. Errors are the ones of `evaluate` and `look_up`.
+    Without references, only look up their lines in the list. Errors are the ones of `evaluate` and `find_in_list`.
     """
     answers = filters.references(references)
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
-    facts = look_up(nbest, answers, lines, filters) if nbest else None
+    facts = find_in_list(nbest, answers, lines, filters) if nbest else None
     if answers:
         texts = lines | ({name_of(nbest): facts.oracle} if nbest and facts else {})
         for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):

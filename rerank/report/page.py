@@ -27,7 +27,7 @@ from moses_io.nbest import SentenceList
 from rerank.confidence.fitting import Measured
 from rerank.linear.ranking import Ranking
 from rerank.metrics.evaluation import Evaluation
-from rerank.report.changes import MOSES, RERANKED, Change, Reranked, parts, weights_say
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_chosen, parts
 from rerank.report.drawing import safe
 from rerank.report.listed import Listed, having
 from rerank.report.tables import Section, cells, notes
@@ -255,7 +255,7 @@ class Chunks:
         before, after = reranked.before[number], reranked.after[number]
         places = {MOSES: candidates.find(before)}
         if after != before:
-            places[RERANKED] = weights_say(candidates, after, reranked.weights)
+            places[RERANKED] = find_chosen(candidates, after, reranked.weights)
         source = len(tokens(reranked.source[number]))
         systems: dict[str, Any] = {}
         for name, place in places.items():

@@ -14,14 +14,14 @@ from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, read_confidence
 from rerank.confidence.fitting import Measuring
 from rerank.linear.ranking import LinearModel, Ranking
-from rerank.linear.weights import kept_start
+from rerank.linear.weights import kept_initial_weights
 from rerank.metrics.evaluation import Systems, evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse
 from rerank.report.breakdown import Depths, margin
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.charts import charts, confidence_chart
-from rerank.report.listed import Chosen, Listed, LookUp, merged, read_listed
+from rerank.report.listed import Chosen, Listed, ListLookup, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page
 from rerank.report.tables import (
     Section,
@@ -74,7 +74,7 @@ class ListReading:
     """Results of reading the scored list of a set once, for all parts of its report. No candidates stay in memory.
 
     Attributes:
-        look_up: the oracle, and the ranks of both systems' choices.
+        listed: the oracle, and the ranks of both systems' choices.
         measuring: estimates of the choices.
         changes: sentences whose choice differs.
         depths: choices among the first candidates.
@@ -104,8 +104,8 @@ class ListReading:
         attention: Attentions,
         stream: BinaryIO,
     ) -> None:
-        self.look_up = LookUp(reranked.references, systems)
-        lists = read_listed(scored, reranked.references, self.look_up.size, reranked.filters)
+        self.listed = ListLookup(reranked.references, systems)
+        lists = read_listed(scored, reranked.references, self.listed.size, reranked.filters)
         first = next(lists)  # its indicators show whether the list is a merged one
         self.lists = merged(first.candidates)
         self.measuring = Measuring(confidence, reranked.references, reranked.filters)
@@ -125,7 +125,7 @@ class ListReading:
         change = find_change(listed.candidates, self._reranked, self.measuring.metric, estimate)
         if (sure := margin(listed.candidates, self.lists)) is not None:
             self.margins[listed.candidates.sentence] = sure
-        self.look_up.add(listed)
+        self.listed.add(listed)
         self.depths.add(listed, ranking.scores)
         self.chosen.add(listed.candidates)
         self.chunks.add(listed, ranking, change.reasons if change else ())
@@ -149,7 +149,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     attention = read_attention(files.attention) if files.attention else {}
     with open_between(outputs[1]) as stream:
         reading = ListReading(files.scored, reranked, systems, confidence, attention, stream)
-        evaluation = evaluate(systems, reranked.references, facts=reading.look_up.facts, filtered=filters.signature)
+        evaluation = evaluate(systems, reranked.references, facts=reading.listed.facts, filtered=filters.signature)
         changes, measured, chosen = reading.changes, reading.measuring.measured(), reading.chosen.lines()
         fits = {files.name: measured.outcome.fit()} if measured.outcome else {}
         ablation, gain = read_ablation(files.ablation) if files.ablation else None, read_gain(files.gain)
@@ -159,7 +159,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         drawn = charts(analysis, ablation, gain, reading.lists)
         if measured.outcome:
             drawn.append(confidence_chart(measured.outcome, confidence.dev, measured.metric, files.name))
-        sections = [tuning_section(gain, kept_start(files.weights))]
+        sections = [tuning_section(gain, kept_initial_weights(files.weights))]
         if ablation:
             sections.append(Section(ablation_title(ablation), ablation_cells(ablation), ablation_notes(ablation)))
         sections += [*analysis_sections(analysis), *confidence_sections(confidence, fits)]

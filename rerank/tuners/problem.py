@@ -157,7 +157,7 @@ class ScaledProblem:
         return outside
 
 
-def divided_start(problem: Problem) -> Array:
+def divided_initial_weights(problem: Problem) -> Array:
     """Return the (size,) initial weights, normalized as tuned weights are."""
     scaled = ScaledProblem(problem)
     return scaled.mean([scaled.problem.start])

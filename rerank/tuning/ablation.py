@@ -18,7 +18,7 @@ from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import FOLDS, out_of_fold, without
+from rerank.tuning.folds import FOLDS, cross_validated, without
 from rerank.tuning.tuning_set import Lists, TuningSet, read_problem
 
 MOST_BYTES = 2**30
@@ -102,7 +102,7 @@ def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> Non
         output: path of the JSON file.
     """
     weights = read_record(ablation, _DevFile, MOST_BYTES).weights
-    _write(output, reach(test.read(metric), weights, metric))
+    _write(output, score_test(test.read(metric), weights, metric))
 
 
 def read_ablation(paths: Mapping[str, str]) -> Ablation:
@@ -139,19 +139,19 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
     with progress_bar("ablate", (folds + 1) * len(left_out)) as bar:
         for name, columns in left_out.items():
             rest = without(dev, columns)
-            chosen[name] = out_of_fold(rest, once, folds, bar)[0]  # (n, formula.size)
+            chosen[name] = cross_validated(rest, once, folds, bar)[0]  # (n, formula.size)
             weights[name] = dev.candidates.space.weights(run(rest, once).weights)
             bar.advance(1, "")
     return _compare(chosen, dev.formula.score), weights
 
 
-def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
+def log_ablation(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Log the cross-validated loss without each feature, with the other features tuned again, largest loss first."""
     columns = problem.candidates.space.columns_by_feature
     left_out = {EVERY: np.array([], dtype=np.int64)} | {f"without {name}": own for name, own in columns.items()}
     with progress_bar("folds", folds * len(left_out)) as bar:
         chosen = {
-            name: out_of_fold(without(problem, own), tuning, folds, bar)[0]  # (n, formula.size)
+            name: cross_validated(without(problem, own), tuning, folds, bar)[0]  # (n, formula.size)
             for name, own in left_out.items()
         }
     column = _compare(chosen, problem.formula.score)
@@ -161,7 +161,7 @@ def tell_losses(problem: Problem, tuning: Tuning, folds: int) -> None:
         log.info(f"  without {name}: {rest.score:.2f} ({rest.score - every:+.2f}, p {rest.p_value:.4f})")
 
 
-def reach(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:
+def score_test(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:
     """Return the scores of several weights, given by set of features, on a list that they were not tuned on."""
     chosen = {name: test.chosen(own) for name, own in weights.items()}  # each (n, formula.size)
     return _compare(chosen, metric.formula.score)
@@ -231,7 +231,7 @@ def ablation_cells(ablation: Ablation) -> list[list[str]]:
 def ablation_notes(ablation: Ablation) -> list[str]:
     """Return the meaning of p, and a warning if the new features do not help."""
     on_dev = ablation.columns["dev"]
-    notes = [f"p: against {BASE}, in rows `without …` against {EVERY}"]
+    notes = [f"p: against {BASE}, in rows 'without …' against {EVERY}"]
     if on_dev[EVERY].score <= on_dev[BASE].score:
         notes.append("warning: the new features do not improve the cross-validated score")
     return notes

@@ -23,14 +23,14 @@ from features.arrays import Array, Integers
 from features.progress import Bar, log, progress_bar
 from moses_io.files.errors import InputError, counted, shown
 from rerank.linear.candidates import FeatureSpace
-from rerank.linear.weights import START
+from rerank.linear.weights import INITIAL
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners import expected, mean
 from rerank.tuners.mean import MEAN
-from rerank.tuners.problem import Problem, ScaledProblem, divided_start
+from rerank.tuners.problem import Problem, ScaledProblem, divided_initial_weights
 from rerank.tuners.table import AUTO, Tuning
-from rerank.tuning.folds import Trust, compare, partition, without
+from rerank.tuning.folds import CrossValidation, compare, partition, without
 from rerank.tuning.gain import ComparedTuner
 from rerank.tuning.tuning_set import Lists, TuningSet
 
@@ -45,11 +45,11 @@ SURE, LIKELY = 0.05, 0.3
 
 
 @dataclass(frozen=True)
-class Way:
+class Method:
     """A way to find weights: a tuner or a mean of tuners, optionally without some features.
 
     Attributes:
-        tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `START`.
+        tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `INITIAL`.
         dropped: labels of the features without a weight.
         anew: whether the other features are tuned without the dropped ones. If False, the dropped weights are set to 0
             after a tuning with all features.
@@ -89,10 +89,10 @@ class Tunings:
     bar: Bar
     _tuned: dict[tuple[tuple[str, ...], frozenset[int]], dict[str, Array]] = field(default_factory=dict)
 
-    def weights(self, way: Way, aside: frozenset[int] = frozenset()) -> Array:
+    def weights(self, way: Method, aside: frozenset[int] = frozenset()) -> Array:
         """Return the (size,) weights of a way, tuned without the folds in `aside`."""
-        if way.tuner == START:
-            return divided_start(self.problem)
+        if way.tuner == INITIAL:
+            return divided_initial_weights(self.problem)
         key = (way.dropped if way.anew else (), aside)
         if key not in self._tuned:
             self._tuned[key] = self._tune(*key)
@@ -141,9 +141,9 @@ class Unseen:
         self.fair_to_start = other is not None or bool(tunings.columns)
         self._score = tunings.problem.formula.score
         self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
-        self._chosen: dict[Way, Array] = {}
+        self._chosen: dict[Method, Array] = {}
 
-    def fold(self, way: Way, number: int, aside: int | None = None) -> Array:
+    def fold(self, way: Method, number: int, aside: int | None = None) -> Array:
         """Return the (held, formula.size) statistics of the candidates that a way chooses in a fold.
 
         In cross-validation the weights are tuned without this fold and without the fold `aside`.
@@ -156,7 +156,7 @@ class Unseen:
         unknown = frozenset([number] if aside is None else [number, aside])
         return self._problems[number].chosen(self._tunings.weights(way, unknown))
 
-    def rest(self, way: Way, aside: int | None) -> Array:
+    def rest(self, way: Method, aside: int | None) -> Array:
         """Return the (m, formula.size) statistics of the candidates that a way chooses in all folds except `aside`.
 
         In cross-validation each fold is measured with weights tuned without it and without the fold `aside`.
@@ -164,19 +164,19 @@ class Unseen:
         numbers = [number for number in range(len(self.parts)) if number != aside]
         return np.concatenate([self.fold(way, number, aside) for number in numbers])  # (m, formula.size)
 
-    def reached(self, way: Way, aside: int | None) -> float:
+    def reached(self, way: Method, aside: int | None) -> float:
         """Return the metric, 0 … 1, of a way on all folds except `aside`."""
         return float(self._score(self.rest(way, aside).sum(axis=0)))  # ()
 
-    def p(self, way: Way, other: Way, aside: int | None) -> float:
+    def p(self, way: Method, other: Method, aside: int | None) -> float:
         """Return the p-value of the difference between two ways on all folds except `aside`."""
         return p_value(self._score, self.rest(way, aside), self.rest(other, aside))
 
-    def better(self, way: Way, other: Way, aside: int | None, most: float) -> bool:
+    def better(self, way: Method, other: Method, aside: int | None, most: float) -> bool:
         """Return whether a way scores higher than another on all folds except `aside`, with a p-value below `most`."""
         return self.reached(way, aside) > self.reached(other, aside) and self.p(way, other, aside) < most
 
-    def nested(self, choose: Callable[[int], Way]) -> Array:
+    def nested(self, choose: Callable[[int], Method]) -> Array:
         """Return the (n, formula.size) statistics in nested cross-validation, in the order of the sentences.
 
         Args:
@@ -200,7 +200,7 @@ class Choice:
         folds: (size,) weights tuned in this way without each fold. Empty if the choice was made on another list.
     """
 
-    way: Way
+    way: Method
     weights: Array
     compared: tuple[ComparedTuner, ...]
     nested: Array
@@ -210,8 +210,8 @@ class Choice:
     @property
     def remark(self) -> str:
         """Comment line above the weights in their file."""
-        if self.way.tuner == START:
-            return f"{START} are kept: they score higher on sentences not used for tuning"
+        if self.way.tuner == INITIAL:
+            return f"{INITIAL} are kept: they score higher on sentences not used for tuning"
         return f"chosen: {self.way.name}"
 
 
@@ -220,7 +220,7 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
     unseen = Unseen(tunings, other)
     ways = _ways(tunings, unseen, None)
     way = _best(unseen, ways, None)
-    compared = [*ways, *([Way(START)] if unseen.fair_to_start else [])]
+    compared = [*ways, *([Method(INITIAL)] if unseen.fair_to_start else [])]
     tried = [
         ComparedTuner(each.name, 100 * unseen.reached(each, None), unseen.p(each, ways[0], None)) for each in compared
     ]
@@ -240,37 +240,41 @@ def _old(tunings: Tunings, unseen: Unseen) -> Array:
     The weights are the better of the initial weights and the mean of tuners without the new features. Otherwise, if
     tuning again made the old features worse, the difference would be attributed to the new features.
     """
-    ways = [Way(START), *([Way(MEAN, tuple(tunings.columns))] if tunings.columns else [])]
+    ways = [Method(INITIAL), *([Method(MEAN, tuple(tunings.columns))] if tunings.columns else [])]
     return unseen.nested(lambda _: max(ways, key=lambda way: unseen.reached(way, None)))
 
 
-def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Way]:
+def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Method]:
     """Return the ways to compare: the mean of tuners first, then its alternatives.
 
     Alternatives are single tuners, a larger ridge, the mean without the new features, and the mean without the harmful
     features. A new feature is harmful if the score rises when its weight is set to 0 and the others stay as they are.
     """
-    new, usual = tuple(tunings.columns), unseen.reached(Way(MEAN), aside)
-    harmful = tuple(label for label in new if unseen.reached(Way(MEAN, (label,), anew=False), aside) > usual)
-    fewer = [Way(MEAN, new, called="the new features")] if new else []
-    fewer += [Way(MEAN, harmful)] if harmful not in ((), new) else []
-    return [Way(MEAN), *(Way(name) for name in (*mean.names(tunings.problem), *HELD) if name != MEAN), *fewer]
+    new, usual = tuple(tunings.columns), unseen.reached(Method(MEAN), aside)
+    harmful = tuple(label for label in new if unseen.reached(Method(MEAN, (label,), anew=False), aside) > usual)
+    fewer = [Method(MEAN, new, called="the new features")] if new else []
+    fewer += [Method(MEAN, harmful)] if harmful not in ((), new) else []
+    return [
+        Method(MEAN),
+        *(Method(name) for name in (*mean.names(tunings.problem), *HELD) if name != MEAN),
+        *fewer,
+    ]
 
 
-def _best(unseen: Unseen, ways: list[Way], aside: int | None) -> Way:
+def _best(unseen: Unseen, ways: list[Method], aside: int | None) -> Method:
     """Return the best way on all folds except `aside`: the first one unless another is significantly better.
 
     The initial weights replace this way if they can be compared and are better with a p-value below `LIKELY`.
     """
-    usual, start = ways[0], Way(START)
+    usual, start = ways[0], Method(INITIAL)
     leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))
     best = next((way for way in leaders if unseen.better(way, usual, aside, SURE / len(leaders))), usual)
     return start if unseen.fair_to_start and unseen.better(start, best, aside, LIKELY) else best
 
 
-def choose_and_tell(
+def choose_and_log(
     problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
-) -> tuple[Choice, Trust]:
+) -> tuple[Choice, CrossValidation]:
     """Choose how to tune, in cross-validation or on other lists, and log the comparison and the gain.
 
     Args:
@@ -298,7 +302,7 @@ def choose_and_tell(
     log.info(f"chosen: {choice.way.name}")
     trust = compare(formula, measured, folds, old=choice.old, new=choice.nested, weights=choice.folds)
     trust.report(new, f"{formula.name} {measured}, nested", "initial weights, or other weights tuned again")
-    if choice.way.tuner == START:
+    if choice.way.tuner == INITIAL:
         log.info(choice.remark)
     return choice, trust
 

@@ -23,7 +23,7 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Trust:
+class CrossValidation:
     """Metrics with and without some features, on sentences that the weights were not tuned on.
 
     Attributes:
@@ -62,7 +62,7 @@ class Trust:
             log.warning(f"the new features ({names}) do not improve the score on sentences not used for tuning")
 
 
-def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: int) -> Trust:
+def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: int) -> CrossValidation:
     """Compare all features with all features except the ones in some columns, in cross-validation.
 
     Raises:
@@ -70,14 +70,14 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
     """
     check_folds(folds, len(problem.candidates.sentences))
     with progress_bar("folds", 2 * folds) as bar:
-        new, weights = out_of_fold(problem, tuning, folds, bar)
-        old, _ = out_of_fold(without(problem, columns), tuning, folds, bar)
+        new, weights = cross_validated(problem, tuning, folds, bar)
+        old, _ = cross_validated(without(problem, columns), tuning, folds, bar)
     return compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
 
 
 def compare(
     formula: Formula, measured: str, folds: int, *, old: Array, new: Array, weights: tuple[Array, ...]
-) -> Trust:
+) -> CrossValidation:
     """Return the metrics of candidates chosen without and with the features in question, and their p-value.
 
     Args:
@@ -90,10 +90,10 @@ def compare(
     """
     old_metric, new_metric = (float(formula.score(each.sum(axis=0))) for each in (old, new))  # ()
     p = p_value(formula.score, old, new)
-    return Trust(measured, folds, old=old_metric, new=new_metric, p=p, weights=weights)
+    return CrossValidation(measured, folds, old=old_metric, new=new_metric, p=p, weights=weights)
 
 
-def out_of_fold(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> tuple[Array, tuple[Array, ...]]:
+def cross_validated(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> tuple[Array, tuple[Array, ...]]:
     """Choose the best candidate of each sentence with weights that were tuned on the other folds.
 
     Returns:

@@ -14,14 +14,14 @@ from features.progress import log, progress_bar, show_status
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
-from rerank.linear.weights import START, load_weight_file, tell_unmatched, with_unseen
+from rerank.linear.weights import INITIAL, load_weight_file, log_unmatched, with_unseen
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
-from rerank.tuners.problem import MOST_TIMES, Problem, check_numbers, divided_start
+from rerank.tuners.problem import MOST_TIMES, Problem, check_numbers, divided_initial_weights
 from rerank.tuners.table import AUTO, RENAMED, TUNERS, TunerKind, Tuning, run
-from rerank.tuning.ablation import tell_losses
-from rerank.tuning.auto import Choice, choose_and_tell
-from rerank.tuning.folds import FOLDS, Trust, check_folds, cross_validate
+from rerank.tuning.ablation import log_ablation
+from rerank.tuning.auto import Choice, choose_and_log
+from rerank.tuning.folds import FOLDS, CrossValidation, check_folds, cross_validate
 from rerank.tuning.gain import Gain, RelativeWeight
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
 
@@ -45,7 +45,7 @@ class _Teller(event.Listener):
 
 
 @contextmanager
-def compiling_told() -> Iterator[None]:
+def compilation_shown() -> Iterator[None]:
     """Show a status next to the open progress bar while numba compiles functions that are not in its cache."""
     with event.install_listener("numba:compile", _Teller()):
         yield
@@ -105,7 +105,7 @@ def setting_names(kind: TunerKind) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Caution:
+class FoldSettings:
     """Settings of the cross-validation of a tuning.
 
     Attributes:
@@ -132,9 +132,14 @@ class Caution:
             raise InputError("--fallback needs --folds, which measure the gain of new features")
 
 
-@compiling_told()
+@compilation_shown()
 def tune(
-    files: Lists | Extracted, start: str, tuning: Tuning, output: str, caution: Caution, other: Lists | None = None
+    files: Lists | Extracted,
+    start: str,
+    tuning: Tuning,
+    output: str,
+    caution: FoldSettings,
+    other: Lists | None = None,
 ) -> Gain:
     """Tune weights, write them to an ini file, and return the gain.
 
@@ -156,7 +161,7 @@ def tune(
     tuning_set = files.read(Metric(tuning.metric))
     problem, weights = make_problem(tuning_set, content, tuning)
     space, sentences = problem.candidates.space, len(problem.candidates.sentences)
-    tell_unmatched(space, weights, start)
+    log_unmatched(space, weights, start)
     _warn_of(tuning_set)
     folds = min(caution.folds or FOLDS, sentences)
     if (caution.folds and tuning.tuner != AUTO) or caution.ablate:
@@ -174,13 +179,13 @@ def tune(
     tuned = with_unseen(space.weights(vector), weights, space)
     write_weights(output, tuned, [gain.signature, gained, *sparse, *remarks], content.untuneable)
     if caution.ablate:
-        tell_losses(problem, tuning, folds)
+        log_ablation(problem, tuning, folds)
     return gain
 
 
 def _find(
-    problem: Problem, tuning: Tuning, new: list[str], caution: Caution, other: Lists | None
-) -> tuple[Array, Trust | None, Choice | None, list[str]]:
+    problem: Problem, tuning: Tuning, new: list[str], caution: FoldSettings, other: Lists | None
+) -> tuple[Array, CrossValidation | None, Choice | None, list[str]]:
     """Tune, after a cross-validation if requested.
 
     Returns:
@@ -188,9 +193,9 @@ def _find(
         of `auto` (None for other tuners), and comment lines to write above the weights.
     """
     if tuning.tuner == AUTO:
-        choice, measured = choose_and_tell(problem, tuning, new, caution.folds or FOLDS, other)
+        choice, measured = choose_and_log(problem, tuning, new, caution.folds or FOLDS, other)
         return choice.weights, measured, choice, [choice.remark]
-    trust = _look(problem, tuning, new, caution.folds) if caution.folds else None
+    trust = _cross_validate_new(problem, tuning, new, caution.folds) if caution.folds else None
     with progress_bar(f"tune by {tuning.tuner}", None):
         tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
@@ -200,12 +205,12 @@ def _find(
         )
     if not (caution.fallback and trust and not trust.helps):
         return tuned.weights, trust, None, []
-    kept = f"{START} are kept: the new features do not improve the cross-validated score"
+    kept = f"{INITIAL} are kept: the new features do not improve the cross-validated score"
     log.info(kept)
-    return divided_start(problem), replace(trust, weights=()), None, [kept]
+    return divided_initial_weights(problem), replace(trust, weights=()), None, [kept]
 
 
-def _look(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> Trust | None:
+def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> CrossValidation | None:
     """Cross-validate the new features and log their gain. Returns None if there are no new features."""
     if not new:
         log.info("all features have an initial weight: no new features to cross-validate")
@@ -224,7 +229,9 @@ def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
         raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights. {hint}")
 
 
-def _gain(problem: Problem, weights: Array, trust: Trust | None, choice: Choice | None, signature: str) -> Gain:
+def _gain(
+    problem: Problem, weights: Array, trust: CrossValidation | None, choice: Choice | None, signature: str
+) -> Gain:
     return Gain(
         metric=problem.formula.name,
         before=100 * problem.measure(problem.start),

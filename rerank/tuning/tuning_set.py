@@ -14,7 +14,7 @@ from moses_io.nbest import check_id, pool, without_marks
 from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
-from rerank.linear.weights import fit_start, limits, load_weight_file
+from rerank.linear.weights import limits, load_weight_file, match_initial_weights
 from rerank.metrics.filters import Filters, Forms, advice
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
@@ -159,7 +159,7 @@ def make_problem(tuning_set: TuningSet, start: WeightFile, tuning: Tuning) -> tu
     The statistics of the tuning set must have been computed for the metric of `tuning`.
     """
     space = tuning_set.candidates.space
-    weights = fit_start(start, space)
+    weights = match_initial_weights(start, space)
     vector = space.vector(weights)
     lower, upper = limits(space, vector, tuning.sign, tuning.freeze)
     formula = Metric(tuning.metric).formula

@@ -24,7 +24,7 @@ from rerank.linear.ranking import Estimate, LinearModel, Ranking, rankings
 from rerank.metrics.evaluation import evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
-from rerank.report.listed import LookUp, merged, read_listed
+from rerank.report.listed import ListLookup, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page
 from rerank.report.tables import Section
 
@@ -109,18 +109,18 @@ def made_up(seed: int, source: str, target: str) -> Any:
 
 def write_page(explored: Explored, path: Path) -> Path:
     reranked, names = explored.reranked, merged(next(read_nbest(str(explored.nbest))))
-    chunks, look_up = (
+    chunks, find_in_list = (
         Chunks(reranked, names, explored.attention, BytesIO()),
-        LookUp(reranked.references, explored.systems),
+        ListLookup(reranked.references, explored.systems),
     )
     reasons = {change.sentence: change.reasons for change in explored.changes}
     model = LinearModel(reranked.weights, "w")
-    for listed in read_listed(str(explored.nbest), reranked.references, look_up.size, reranked.filters):
+    for listed in read_listed(str(explored.nbest), reranked.references, find_in_list.size, reranked.filters):
         candidates = listed.candidates
-        look_up.add(listed)
+        find_in_list.add(listed)
         chunks.add(listed, Ranking(candidates, model.scores(candidates)), reasons.get(candidates.sentence, ()))
     chunks.finish()
-    evaluation = evaluate(explored.systems, reranked.references, facts=look_up.facts)
+    evaluation = evaluate(explored.systems, reranked.references, facts=find_in_list.facts)
     sections = [Section("title", [["worth " * 10] * 12] * 2, ["note " * 40])]
     name = "the <set>"
     above = overview(name, "BLEU rises.", evaluation, [], sections, [FIGURE] * 3)

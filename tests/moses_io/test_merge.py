@@ -250,7 +250,7 @@ def test_the_choice_of_the_first_decoder_stays(folder: Path, pair: tuple[str, st
 def test_candidates_are_counted_by_their_lists(write: Write) -> None:
     lists = {"A": str(write("A", "".join(MOSES))), "B": str(write("B", "".join(BEAM)))}
     sentences, origins = merge_lists(lists, str(write("merged", "")))
-    assert (sentences, describe_origins("AB", origins)) == (3, "3 of A alone, 3 of B alone, 1 of both")
+    assert (sentences, describe_origins("AB", origins)) == (3, "3 only in A, 3 only in B, 1 in both")
     assert origins == {("A",): 3, ("B",): 3, ("A", "B"): 1}
     _, more = merge_lists({**lists, "C": lists["B"]}, str(write("merged", "")))
-    assert describe_origins("ABC", more) == "3 of A alone, 0 of B alone, 0 of C alone, 4 of several"
+    assert describe_origins("ABC", more) == "3 only in A, 0 only in B, 0 only in C, 4 in several"

@@ -9,7 +9,7 @@ import pytest
 from rerank.confidence.fitting import fit_confidence
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.tuning.tune import Caution, settle, tune
+from rerank.tuning.tune import FoldSettings, settle, tune
 from rerank.tuning.tuning_set import Lists
 
 SENTENCES, CANDIDATES = 80, 5
@@ -50,7 +50,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     start.write_text("Noise= 0.1 0.1\n")
     lists = Lists([str(paths[0])], [str(paths[1])], Filters(""))
     tuning = settle({"tuner": "expected"})
-    tune(lists, str(start), tuning, str(paths[2]), Caution())
+    tune(lists, str(start), tuning, str(paths[2]), FoldSettings())
     fit_confidence(lists, str(start), str(paths[2]), tuning, "bleu", 4, str(paths[3]))
     return Fitted(*paths)
 

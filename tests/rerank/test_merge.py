@@ -20,7 +20,7 @@ ONE, OTHER = (
 def test_names_and_what_is_told(command: Command, write: Write) -> None:
     one, other = write("one=1", ONE), write("other", OTHER)
     status, out, err = command("merge", one, f"NMT={other}", "--missing", "-7")
-    assert (status, err) == (0, "1 sentence, 3 candidates: 1 of List1 alone, 1 of NMT alone, 1 of both\n")
+    assert (status, err) == (0, "1 sentence, 3 candidates: 1 only in List1, 1 only in NMT, 1 in both\n")
     assert out.decode() == (
         "0 ||| a ||| L= 1 N= 1 FromList1= 1 FromNMT= 1 ||| 0\n"
         "0 ||| b ||| L= 2 N= -7 FromList1= 1 FromNMT= 0 ||| -1\n"

@@ -188,7 +188,7 @@ class AttendAfter(Decoder):
 
     feed_{j-1} is empty (`none`), h~_{j-1} (`output`, Luong's input feeding) or c_{j-1} (`context`, Yang eq. 4). It
     starts at 0. With a content-based score, Luong et al. take the attention row of step j as the alignment of y_{j-1},
-    which step j reads (footnote 14). `alignment.sentinel_rows` explains which row this project uses.
+    which step j reads (footnote 14). `alignment.boundary_rows` explains which row this project uses.
     """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:

@@ -100,7 +100,7 @@ class EncoderDecoder(nn.Module):
         self.lexicon = Lexicon(source_size, mixes=kind == "mixture") if kind != "none" else None
         objectives = {name: find("objectives", name)(architecture) for name in architecture.objectives}
         self.objectives = nn.ModuleDict(objectives)
-        self.sentinels, self.annotation = architecture.attend_bos_eos, architecture.annotation
+        self.attends_boundaries, self.annotation = architecture.attend_bos_eos, architecture.annotation
         for embedding in (self.source_embedding, self.target_embedding):
             self.decoder.draw_vectors(embedding.weight)
             with torch.no_grad():
@@ -112,7 +112,9 @@ class EncoderDecoder(nn.Module):
         annotations, last, gate = self._annotate(source, mask, source_mask)
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
         # An empty source keeps `<s>` and `</s>`: a softmax over no position is NaN.
-        open_to_attention = mask if self.sentinels else torch.where(source_length > 0, source_mask, mask)  # (B, S)
+        open_to_attention = (
+            mask if self.attends_boundaries else torch.where(source_length > 0, source_mask, mask)
+        )  # (B, S)
         bias = annotations.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
         length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 is exact up to 256 only
         states, keys = self.decoder.values(annotations), self.decoder.keys(annotations, length)

@@ -71,8 +71,8 @@ class Markov(Term):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.neighbours = architecture.term_radius
-        self.window = nn.Linear(2 * self.neighbours + 1, architecture.attention_size, bias=False)
+        self.radius = architecture.term_radius
+        self.window = nn.Linear(2 * self.radius + 1, architecture.attention_size, bias=False)
 
     def start(self, mask: Tensor) -> Carried:
         """Return zeros (B, S)."""
@@ -80,7 +80,7 @@ class Markov(Term):
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """Return the bias (B, S, A)."""
-        added: Tensor = self.window(windows(carried[0], self.neighbours))
+        added: Tensor = self.window(windows(carried[0], self.radius))
         return added
 
     def update(self, carried: Carried, row: Tensor) -> Carried:
@@ -119,8 +119,8 @@ class Memory(Term):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        self.neighbours, self.size = architecture.term_radius, architecture.memory_size
-        self.window = nn.Linear(2 * self.neighbours + 1, self.cell.gates * self.size)
+        self.radius, self.size = architecture.term_radius, architecture.memory_size
+        self.window = nn.Linear(2 * self.radius + 1, self.cell.gates * self.size)
         self.recurrent = nn.Linear(self.size, self.cell.gates * self.size)
         self.out = nn.Linear(self.size, architecture.attention_size, bias=False)
 
@@ -137,11 +137,11 @@ class Memory(Term):
     def update(self, carried: Carried, row: Tensor) -> Carried:
         """Run the cell for one step at all positions."""
         flat = tuple(tensor.flatten(0, 1) for tensor in carried)  # (B·S, M) each
-        entering = self.window(windows(row, self.neighbours)).flatten(0, 1)  # (B·S, gates·M)
+        entering = self.window(windows(row, self.radius)).flatten(0, 1)  # (B·S, gates·M)
         after = self.cell.step(entering, self.recurrent(flat[0]), flat)
         return tuple(tensor.view(*row.shape, -1) for tensor in after)  # (B, S, M) each
 
 
-def windows(rows: Tensor, neighbours: int) -> Tensor:
+def windows(rows: Tensor, radius: int) -> Tensor:
     """Return rows[i-k … i+k] for every i, (B, S, 2k+1), with 0 outside the sentence."""
-    return functional.pad(rows, (neighbours, neighbours)).unfold(1, 2 * neighbours + 1, 1)  # (B, S, 2k+1)
+    return functional.pad(rows, (radius, radius)).unfold(1, 2 * radius + 1, 1)  # (B, S, 2k+1)

@@ -11,9 +11,9 @@ from moses_io.files.errors import InputError, printable, shown
 from moses_io.files.streams import STANDARD
 from rerank.experiment.entries import table_of_tests
 from rerank.experiment.init.roles import Roles
-from rerank.experiment.recipe import Recipe, find_recipe, look_at
+from rerank.experiment.recipe import Recipe, find_recipe, inspect_corpus
 from rerank.experiment.toml import entry, moved, write_experiment
-from rerank.linear.weights import read_start, tell_unmatched
+from rerank.linear.weights import log_unmatched, read_initial_weights
 
 HEAD = (
     "Experiment file, written by `moses-rerank init`. `moses-rerank run` with this file runs the whole experiment.",
@@ -57,8 +57,8 @@ def propose(roles: Roles, output: str) -> bytes:
             which TOML requires.
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
-    tell_unmatched(roles.space, read_start(roles.start, roles.space), roles.start)
-    corpus = look_at(roles.train, roles.dev.texts)
+    log_unmatched(roles.space, read_initial_weights(roles.start, roles.space), roles.start)
+    corpus = inspect_corpus(roles.train, roles.dev.texts)
     recipe = find_recipe(corpus)
     files = {
         "initial_weights": roles.start,

@@ -27,7 +27,7 @@ from rerank.experiment.init.matching import (
 )
 from rerank.experiment.init.sorting import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
 from rerank.linear.candidates import FeatureSpace
-from rerank.linear.weights import read_start
+from rerank.linear.weights import read_initial_weights
 
 DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 """Parts of a file name that mark the list of dev."""
@@ -114,7 +114,7 @@ def find_roles(files: SortedFiles) -> Roles:
         _find_ngrams(files, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
-    _find_start(files.of(WEIGHTS), files.of(WEIGHT_LINES), dev, roles)
+    _find_initial_weights(files.of(WEIGHTS), files.of(WEIGHT_LINES), dev, roles)
     return roles
 
 
@@ -241,7 +241,7 @@ def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None
             roles.use(path, "for a feature")
 
 
-def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
+def _find_initial_weights(inis: Sequence[str], others: Sequence[str], dev: ListContent | None, roles: Roles) -> None:
     """Find the initial weights.
 
     They are the only ini file. If there are several, or only weight files without sections, they are the only file with
@@ -267,7 +267,7 @@ def _find_start(inis: Sequence[str], others: Sequence[str], dev: ListContent | N
 def _has_all(path: str, dev: ListContent) -> bool:
     """Return whether a weight file has, for each dense feature of a list, one weight per value."""
     try:
-        weights = read_start(path, dev.space)
+        weights = read_initial_weights(path, dev.space)
     except InputError:
         return False
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from features.models.alignment import Aligned, Aligner, dimension_rows, most_attended, sentinel_rows, word_rows
+from features.models.alignment import Aligned, Aligner, boundary_rows, dimension_rows, most_attended, word_rows
 from features.models.config import ModelConfig
 from features.models.folder import Model, load_model, save_weights
 from features.models.network.attention import Attended, Attention, History, Query
@@ -187,7 +187,7 @@ def test_rows_of_words_one_by_one(pieces: bool, right_to_left: bool, parts: dict
             wanted[j, -1] += row[-1] / len(own)
             for place, (i, _) in enumerate(sources, start=1):
                 wanted[j, 1 + i] += row[place] / len(own)
-    found = sentinel_rows(model, SOURCE, TARGET, rows)
+    found = boundary_rows(model, SOURCE, TARGET, rows)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     assert found.dtype == np.float32
     assert np.array_equal(word_rows(model, SOURCE, TARGET, rows), found[:, 1:-1])

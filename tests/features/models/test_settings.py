@@ -110,8 +110,8 @@ def test_settings_of_training_that_do_not_go_together(values: dict[str, str], re
 
 
 def test_lists_and_switches_from_text_and_from_toml() -> None:
-    for terms, sentinels in (("position,markov", "false"), (["position", "markov"], False)):
-        architecture, _ = override(Architecture(), Training(), {"attention_terms": terms, "attend_bos_eos": sentinels})
+    for terms, attend in (("position,markov", "false"), (["position", "markov"], False)):
+        architecture, _ = override(Architecture(), Training(), {"attention_terms": terms, "attend_bos_eos": attend})
         assert architecture == Architecture(attention_terms=("position", "markov"), attend_bos_eos=False)
     assert (
         override(Architecture(attention_terms=("markov",)), Training(), {"attention_terms": ""})[0].attention_terms

@@ -162,8 +162,8 @@ def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, fo
     reranked = (folder / "work" / "test.reranked").read_text().split("\n")[:-1]
     even = {tuple(line.split("  ||| ")[0].split(" ||| ")) for line in (folder / "news.0").read_text().split("\n")}
     from_even = sum((str(number), line) in even for number, line in enumerate(reranked))
-    counts = f"{from_even} of Even alone, {SENTENCES - from_even} of Odd alone, 0 of both"
-    assert f"\nchosen: {counts}\n\n" in printed
+    counts = f"{from_even} only in Even, {SENTENCES - from_even} only in Odd, 0 in both"
+    assert f"\nlists of the reranked translations: {counts}\n\n" in printed
 
 
 def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:

@@ -12,7 +12,7 @@ from rerank.experiment import chain
 from rerank.experiment.entries import TAKEN, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment
 from rerank.experiment.toml import RENAMED
-from rerank.tuning.tune import Caution, settle
+from rerank.tuning.tune import FoldSettings, settle
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -66,16 +66,16 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert list(experiment.features.values()) == parse_requests(features, str(tmp_path))
     assert list(experiment.features) == ["NMT", "Old", "Both", "LMbig", "Len", "Opus"]
     assert experiment.tuning.tuning == settle({"seed": 7})
-    assert experiment.tuning.caution == Caution(5, fallback=True)
+    assert experiment.tuning.caution == FoldSettings(5, fallback=True)
     assert experiment.tuning.confidence == "bleu"
     path.write_text(f'{EXPERIMENT}metric = "ter"\n')
     assert read_experiment(str(path)).tuning.confidence == "ter"
     path.write_text(f'{EXPERIMENT}metric = "ter"\nconfidence = "chrf3"\n')
     assert read_experiment(str(path)).tuning.confidence == "chrf3"
     path.write_text(f"{EXPERIMENT}folds = 0\n")
-    assert read_experiment(str(path)).tuning.caution == Caution()
+    assert read_experiment(str(path)).tuning.caution == FoldSettings()
     path.write_text(EXPERIMENT.partition("[features]")[0])
-    assert read_experiment(str(path)).tuning.caution == Caution()
+    assert read_experiment(str(path)).tuning.caution == FoldSettings()
 
 
 def test_a_comma_in_the_folder_of_several_parts(tmp_path: Path) -> None:

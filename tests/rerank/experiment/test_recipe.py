@@ -29,7 +29,7 @@ from rerank.experiment.recipe import (
     Corpus,
     Side,
     find_recipe,
-    look_at,
+    inspect_corpus,
 )
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -53,14 +53,14 @@ def test_words_that_dev_has_and_training_hardly_has_are_unknown(write: Write) ->
         Side(words=5, vocabulary=1, letters=4, unknown=0.5),
         Side(words=6, vocabulary=2, letters=3, unknown=0.5),
     )
-    assert look_at(train, dev) == Corpus(pairs=2, dev=2, source=source, target=target)
+    assert inspect_corpus(train, dev) == Corpus(pairs=2, dev=2, source=source, target=target)
 
 
 def test_words_of_the_sample(sample: Path) -> None:
     train, dev = (
         ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
     )
-    corpus = look_at(train, dev)
+    corpus = inspect_corpus(train, dev)
     assert (corpus.pairs, corpus.dev, corpus.source.words, corpus.target.words) == (6000, 400, 62623, 62670)
     assert max(corpus.source.unknown, corpus.target.unknown) < 0.03
 
@@ -68,9 +68,9 @@ def test_words_of_the_sample(sample: Path) -> None:
 def test_texts_that_cannot_be_looked_at(write: Write) -> None:
     dev = parallel(write, "dev", "a\n", "x\n")
     with pytest.raises(InputError, match=r"train\.en has 2 lines, .*train\.de has 1"):
-        look_at(parallel(write, "train", "a\n", "x\nx\n"), dev)
+        inspect_corpus(parallel(write, "train", "a\n", "x\nx\n"), dev)
     with pytest.raises(InputError, match="/dev/zero: a pipe or a device, expected a plain file"):
-        look_at(ParallelFiles(source="/dev/zero", target=dev.target), dev)
+        inspect_corpus(ParallelFiles(source="/dev/zero", target=dev.target), dev)
 
 
 def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_000) -> Corpus:
@@ -104,7 +104,7 @@ def test_the_sample_is_small(sample: Path) -> None:
         ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
     )
     made = {"preset": "rnnsearch", "epochs": EPOCHS, "lexicon": "bias", "candidates": CANDIDATES, **SMALL}
-    assert settings_of(look_at(train, dev)) == made
+    assert settings_of(inspect_corpus(train, dev)) == made
 
 
 def test_long_sentences_in_small_batches_use_the_budget_up() -> None:

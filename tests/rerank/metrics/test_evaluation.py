@@ -11,7 +11,7 @@ from moses_io.files.text import read_lines
 from moses_io.nbest import read_nbest
 from rerank.metrics.evaluation import REPORTED, evaluate
 from rerank.metrics.filters import Filters
-from rerank.report.listed import evaluate_files, look_up
+from rerank.report.listed import evaluate_files, find_in_list
 from rerank.report.tables import table
 
 
@@ -23,7 +23,7 @@ def moses(sample: Path) -> list[str]:
 def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> None:
     """82.84 by multi-bleu.perl on Moses' output; 95.20 for the best candidates by smoothed sentence BLEU."""
     reference = read_lines(str(sample / "test.en"))
-    facts = look_up(str(sample / "test.nbest.gz"), [reference], {"moses": moses, "x": ["x"] * 400}, Filters(""))
+    facts = find_in_list(str(sample / "test.nbest.gz"), [reference], {"moses": moses, "x": ["x"] * 400}, Filters(""))
     evaluation = evaluate({"moses": moses, "best": facts.oracle}, [reference], facts=facts)
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "82.84"
     assert f"{evaluation.scores['best']['BLEU'].value:.2f}" == "95.20"
@@ -67,7 +67,7 @@ def test_equal_bleu_with_another_word_is_no_difference() -> None:
 
 def test_a_system_of_another_length(sample: Path) -> None:
     with pytest.raises(InputError, match="x has 1 lines, the reference has 400"):
-        look_up(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], {"x": ["x"]}, Filters(""))
+        find_in_list(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], {"x": ["x"]}, Filters(""))
 
 
 def test_a_line_that_is_too_long_for_ter() -> None:
@@ -153,7 +153,7 @@ def test_without_references_choices_are_looked_up(
     systems, nbest = {"moses": moses, "x": ["x"] * 400}, str(sample / "test.nbest.gz")
     paths = {name: str(write(name, "".join(f"{line}\n" for line in lines))) for name, lines in systems.items()}
     evaluation = evaluate_files(paths, [], nbest, Filters(""))
-    facts = look_up(nbest, [read_lines(str(sample / "test.en"))], systems, Filters(""))
+    facts = find_in_list(nbest, [read_lines(str(sample / "test.en"))], systems, Filters(""))
     assert evaluation.facts is not None and evaluation.facts.oracle == []
     assert evaluation.facts.ranks == facts.ranks
     assert table(evaluation) == facts.lines()

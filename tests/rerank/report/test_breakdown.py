@@ -14,7 +14,7 @@ from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.report.analysis import find_gains
 from rerank.report.breakdown import Bin, Depth, by_length, by_margin, corpus_bleu, margin, statistics
-from rerank.report.listed import look_up
+from rerank.report.listed import find_in_list
 
 Read = Callable[..., Any]
 
@@ -157,7 +157,7 @@ def test_the_best_are_those_of_evaluations(read: Read, references: list[list[str
     for text, place in ((LIST, -1), (first, 0)):
         depths = by_depth(read, LIST, references)
         (tmp_path / "nbest").write_text(text)
-        best = look_up(str(tmp_path / "nbest"), references, {}, Filters("")).oracle
+        best = find_in_list(str(tmp_path / "nbest"), references, {}, Filters("")).oracle
         assert depths[place].oracle == pytest.approx(bleu(best, references))
 
 

@@ -6,7 +6,7 @@ from moses_io.files.text import read_lines
 from moses_io.nbest import read_nbest
 from rerank.metrics.evaluation import evaluate
 from rerank.metrics.filters import Filters
-from rerank.report.listed import look_up
+from rerank.report.listed import find_in_list
 
 
 def test_the_list_of_multi30k(data: Path) -> None:
@@ -16,7 +16,7 @@ def test_the_list_of_multi30k(data: Path) -> None:
     lists = list(read_nbest(nbest))
     assert (len(lists), sum(len(item.hypotheses) for item in lists)) == (1000, 73482)
     first = [item.hypotheses[0].text for item in lists]
-    facts = look_up(nbest, [reference], {"moses": first}, Filters(""))
+    facts = find_in_list(nbest, [reference], {"moses": first}, Filters(""))
     evaluation = evaluate({"moses": first}, [reference], facts=facts)
     assert set(facts.ranks["moses"]) == {1}
     assert f"{evaluation.scores['moses']['BLEU'].value:.2f}" == "39.84"

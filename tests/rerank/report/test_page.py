@@ -18,7 +18,7 @@ from rerank.linear.ranking import Estimate, Ranking
 from rerank.metrics.evaluation import Evaluation, evaluate
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
-from rerank.report.listed import look_up, merged, read_listed
+from rerank.report.listed import find_in_list, merged, read_listed
 from rerank.report.page import CHUNK, EXPLORER, SCRIPTS, Chunks, index, overview, page
 from rerank.report.tables import Section
 
@@ -119,7 +119,7 @@ def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
 
 def test_page_without_references(explore: Explore) -> None:
     explored = explore([])
-    facts = look_up(str(explored.nbest), [], {"reranked": explored.reranked.after}, Filters(""))
+    facts = find_in_list(str(explored.nbest), [], {"reranked": explored.reranked.after}, Filters(""))
     above = overview("news", "1 of 3 changed.", Evaluation({"reranked": {}}, {}, facts=facts), [], [], [])
     text = explored.html(above)
     assert '<table class="systems">' not in text

@@ -14,7 +14,7 @@ from rerank.confidence.confidence import read_confidence
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked, in_words
-from rerank.report.listed import look_up
+from rerank.report.listed import find_in_list
 from rerank.report.reranking import ListReading
 
 
@@ -42,7 +42,7 @@ def test_all_is_read_in_one_pass(fitted: Any) -> None:
     reading, reranked = read_once(fitted, 80, references)
     systems = {"moses": reranked.before, "reranked": reranked.after}
     measured = reading.measuring.measured()
-    assert reading.look_up.facts == look_up(str(fitted.nbest), references, systems, Filters(""))
+    assert reading.find_in_list.facts == find_in_list(str(fitted.nbest), references, systems, Filters(""))
     assert {each.sentence for each in reading.changes} == {
         number for number in range(80) if reranked.before[number] != reranked.after[number]
     }

@@ -21,8 +21,8 @@ from rerank.tuning.ablation import (
     ablate,
     ablation_lines,
     against,
-    reach,
     read_ablation,
+    score_test,
     write_table,
 )
 from rerank.tuning.tune import settle
@@ -51,7 +51,7 @@ def in_columns(seed: int) -> TuningSet:
 def test_columns() -> None:
     new = {"Good": np.array([1]), "Chance": np.array([2])}
     column, weights = ablate(problem(1), settle({"tuner": "kbmira", "iterations": 5}), new, 3)
-    test = reach(in_columns(2), weights, Metric("bleu"))
+    test = score_test(in_columns(2), weights, Metric("bleu"))
     names = [BASE, "+ Good", "+ Chance", EVERY, "without Good", "without Chance"]
     assert list(column) == list(test) == list(weights) == names
     for on in (column, test):
@@ -65,11 +65,11 @@ def test_columns() -> None:
 
 
 def test_weights_that_look_at_a_test_set_are_those_of_all_of_dev() -> None:
-    """On dev itself they reach what a tuning on all of it reaches, not what is reached out of fold."""
+    """On dev itself they reach what a tuning on all of it reaches, not what is reached in cross-validation."""
     dev = problem(1)
     _, weights = ablate(dev, settle({"tuner": "kbmira", "iterations": 5}), {"Good": np.array([1])}, 3)
     tuned = run(dev, replace(settle({"tuner": "kbmira", "iterations": 5}), runs=1))
-    column = reach(TuningSet(dev.candidates, dev.statistics), weights, Metric("bleu"))
+    column = score_test(TuningSet(dev.candidates, dev.statistics), weights, Metric("bleu"))
     assert column[EVERY].score == 100 * tuned.metric
     assert weights[BASE]["Good"] == (0.0,)
 
@@ -87,7 +87,7 @@ def test_a_column_a_set() -> None:
         "Moses' features                 80.00           70.12                  70.12",
         "+ F                             81.00  0.5000  100.00  0.0001         100.00  0.0001",
         "all features                    81.00  0.5000  100.00  0.0001         100.00  0.0001",
-        "p: against Moses' features, in rows `without …` against all features",
+        "p: against Moses' features, in rows 'without …' against all features",
     ]
     assert ablation_lines(Ablation(HOW, {"dev": DEV}))[1:3] == [
         "features         dev, cross-validated       p",

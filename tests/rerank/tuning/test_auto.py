@@ -14,7 +14,7 @@ from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
-from rerank.tuning.auto import LIKELY, START, Choice, Tunings, Unseen, Way, choose
+from rerank.tuning.auto import INITIAL, LIKELY, Choice, Method, Tunings, Unseen, choose
 from rerank.tuning.folds import partition
 from rerank.tuning.gain import ComparedTuner, Gain, RelativeWeight, read_gain, write_gain
 from rerank.tuning.tuning_set import TuningSet
@@ -55,12 +55,12 @@ def score(of: Problem, rows: np.ndarray | None) -> float:
 def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     good = problem(1.0)
     choice = chosen(good)
-    assert choice.way == Way(MEAN) and choice.weights[1] > 0.5
+    assert choice.way == Method(MEAN) and choice.weights[1] > 0.5
     assert score(good, choice.nested) > score(good, choice.old) + 0.05
     assert {each.name for each in choice.compared} >= {
         MEAN,
         "mert",
-        START,
+        INITIAL,
         "mean without the new features",
         "expected, ridge 0.001",
     }
@@ -75,7 +75,7 @@ def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
     dev, other = problem(0.5, start=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
     dev.candidates.dense[:, 1] *= -1
     choice = chosen(dev, TuningSet(other.candidates, other.statistics))
-    assert choice.way == Way(START) and choice.weights.tolist() == [0, 1] and choice.folds == ()
+    assert choice.way == Method(INITIAL) and choice.weights.tolist() == [0, 1] and choice.folds == ()
     assert score(dev, choice.nested) == other.measure(np.array([0.0, 1.0])) == score(dev, choice.old)
 
 
@@ -98,10 +98,10 @@ def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
         of.candidates.dense[rows, 0] = sign * matches[rows]
     with progress_bar("", None) as bar:
         known = Tunings(of, AutoSettings(climbs=1), {}, 3, bar)
-        assert Unseen(known, None).better(Way(START), Way(MEAN), None, LIKELY)
+        assert Unseen(known, None).better(Method(INITIAL), Method(MEAN), None, LIKELY)
         assert Unseen(known, TuningSet(of.candidates, of.statistics)).fair_to_start
         choice = choose(known, None)
-    assert choice.way == Way(MEAN) and START not in [each.name for each in choice.compared]
+    assert choice.way == Method(MEAN) and INITIAL not in [each.name for each in choice.compared]
 
 
 def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
@@ -112,7 +112,7 @@ def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
     statistics = first.statistics.copy()
     statistics[rows] = rng.permutation(statistics[rows])
     second = replace(first, statistics=statistics)
-    for way in (Way(MEAN), Way("kbmira"), Way(MEAN, ("New",))):
+    for way in (Method(MEAN), Method("kbmira"), Method(MEAN, ("New",))):
         weights = [tunings(each).weights(way, frozenset([2])) for each in (first, second)]
         assert weights[0].tolist() == weights[1].tolist()
         both = [tunings(each).weights(way, frozenset([2, 1])) for each in (first, second)]
@@ -130,9 +130,9 @@ def test_the_fold_that_is_held_out_has_no_part_in_the_choice_for_it(monkeypatch:
     for sign in (1, -50):
         dense = first.candidates.dense.copy()
         dense[rows, 1] *= sign
-        folds: list[Way] = []
+        folds: list[Method] = []
 
-        def listening(self: Unseen, choose_for: Callable[[int], Way], folds: list[Way] = folds) -> np.ndarray:
+        def listening(self: Unseen, choose_for: Callable[[int], Method], folds: list[Method] = folds) -> np.ndarray:
             folds.append(choose_for(2))
             return nested(self, choose_for)
 
@@ -148,7 +148,7 @@ def test_nested_statistics_are_in_the_order_of_the_sentences() -> None:
     own, other = problem(1.0), problem(1.0, sentences=7, seed=3)
     elsewhere = TuningSet(other.candidates, other.statistics)
     for unseen, expected in ((None, own), (elsewhere, other)):
-        rows = Unseen(tunings(own), unseen).nested(lambda _: Way(START))
+        rows = Unseen(tunings(own), unseen).nested(lambda _: Method(INITIAL))
         assert rows.tolist() == expected.chosen(expected.start).tolist()
 
 
@@ -175,11 +175,11 @@ def test_few_sentences_are_refused_and_other_lists_may_be_short(command: Command
 
 def test_a_feature_without_weight_is_tuned_anew_or_set_to_zero() -> None:
     known = tunings(problem(1.0))
-    assert known.weights(Way(MEAN, ("New",)))[1] == 0 == known.weights(Way(MEAN, ("New",), anew=False))[1]
+    assert known.weights(Method(MEAN, ("New",)))[1] == 0 == known.weights(Method(MEAN, ("New",), anew=False))[1]
     assert (
-        known.weights(Way(MEAN, ("New",), anew=False))[0]
-        == known.weights(Way(MEAN))[0]
-        != known.weights(Way(MEAN, ("New",)))[0]
+        known.weights(Method(MEAN, ("New",), anew=False))[0]
+        == known.weights(Method(MEAN))[0]
+        != known.weights(Method(MEAN, ("New",)))[0]
     )
 
 
@@ -189,10 +189,10 @@ def test_another_list_is_what_is_chosen_on() -> None:
     other.candidates.dense[:, 1] *= -1
     elsewhere = TuningSet(other.candidates, other.statistics)
     choice = chosen(dev, elsewhere)
-    assert chosen(dev).way == Way(MEAN) and choice.way != Way(MEAN)
+    assert chosen(dev).way == Method(MEAN) and choice.way != Method(MEAN)
     assert choice.nested.shape == (40, STATISTICS)
     by_name = {each.name: each.score for each in choice.compared}
-    assert by_name[START] == 100 * other.measure(other.start)
+    assert by_name[INITIAL] == 100 * other.measure(other.start)
 
 
 def lines(rng: np.random.Generator, sentences: int, sign: int) -> str:

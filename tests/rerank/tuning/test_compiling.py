@@ -3,7 +3,7 @@ import pytest
 
 from features import progress
 from features.progress import progress_bar
-from rerank.tuning.tune import compiling_told
+from rerank.tuning.tune import compilation_shown
 
 
 @pytest.mark.usefixtures("progress")
@@ -13,7 +13,7 @@ def test_what_is_compiled_is_told(capfd: pytest.CaptureFixture[str], monkeypatch
     inner = numba.njit(lambda x: x + 1)
     outer, other = numba.njit(lambda x: inner(x)), numba.njit(lambda x: inner(x))
     with progress_bar("tune", None):
-        with compiling_told():
+        with compilation_shown():
             assert [outer(1), outer(2)] == [2, 3]
         other(1)
     told = capfd.readouterr().err.splitlines()

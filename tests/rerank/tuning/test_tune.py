@@ -9,7 +9,7 @@ import pytest
 from moses_io.weights import read_weights
 from rerank.metrics.filters import Filters
 from rerank.tuning.folds import fold_weights
-from rerank.tuning.tune import Caution, settle, tune
+from rerank.tuning.tune import FoldSettings, settle, tune
 from rerank.tuning.tuning_set import Lists, read_problem
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -206,7 +206,7 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
     start, output = str(write("start", "[weight]\nOld= 1 1\n")), str(write("ini", ""))
     tuning = settle({"tuner": "kbmira", "iterations": 5})
     lists = Lists(nbest=[nbest], references=[reference], filters=Filters(""))
-    gain = tune(lists, start, tuning, output, Caution(folds=3))
+    gain = tune(lists, start, tuning, output, FoldSettings(folds=3))
     assert [each.name for each in gain.relative_weights] == ["Old.0", "New.0", "New.1"]
     problem, weights = read_problem(lists, start, tuning)[0], read_weights(output)
     products = np.array([*weights["Old"], *weights["New"]]) * problem.spread()
@@ -215,7 +215,7 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
         products = vector * problem.spread()
         own = [each.folds[fold] for each in gain.relative_weights]
         assert own == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
-    kept = tune(lists, start, tuning, output, Caution(folds=3, fallback=True))
+    kept = tune(lists, start, tuning, output, FoldSettings(folds=3, fallback=True))
     assert [(each.value, each.folds) for each in kept.relative_weights] == [(1, ()), (0, ()), (0, ())]
 
 
