@@ -131,7 +131,9 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
     status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0 and {"translate dev", "translate test"} <= set(done(err))
     work = experiment.parent / "work"
-    assert re.search(rb"\nchosen: \d+ of Moses alone, \d+ of forward alone, \d+ of both\n", out)
+    assert re.search(
+        rb"\nlists of the reranked translations: \d+ only in Moses, \d+ only in forward, \d+ in both\n", out
+    )
     lists = list(read_nbest(str(work / "test.nbest.gz")))
     own = list(read_nbest(str(experiment.parent / "test.nbest")))
     for widened, before in zip(lists, own, strict=True):
@@ -175,7 +177,8 @@ def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypat
     import torch
 
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
-    other = 'other = { preset = "rnnsearch", embedding = 8, hidden = 8, attention = 8, updates = 5 }\n\n[features]'
+    small = "embedding_size = 8, hidden_size = 8, attention_size = 8, updates = 5"
+    other = f'other = {{ preset = "rnnsearch", {small} }}\n\n[features]'
     text = re.sub("test = .*", "", EXPERIMENT).replace(
         "[features]", f'{other}\nOther = "neural:other"\nMine = "mine:Mine"'
     )

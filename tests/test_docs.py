@@ -328,7 +328,7 @@ SMALL_RERANK = f"""\
 import sys
 from rerank.cli import main
 from rerank.experiment import recipe
-recipe.FEWEST_UPDATES, recipe.SMALL = 100, {SMALL | {"batch": 16}}
+recipe.FEWEST_UPDATES, recipe.SMALL = 100, {SMALL | {"batch_size": 16}}
 more = {{"train": {["--set", *(f"{key}={value}" for key, value in SMALL.items())]}, "run": ["--jobs", "1"]}}
 sys.exit(main(sys.argv[1:] + more.get(sys.argv[1], [])))
 """

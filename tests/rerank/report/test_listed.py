@@ -17,10 +17,10 @@ MERGED = """\
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (MERGED, ["chosen: 0 of A alone, 2 of B alone, 1 of both"]),
+        (MERGED, ["lists of the reranked translations: 0 only in A, 2 only in B, 1 in both"]),
         (
             MERGED.replace("FromMe= 0.5", "FromMe= 0"),
-            ["chosen: 0 of A alone, 2 of B alone, 0 of Me alone, 1 of several"],
+            ["lists of the reranked translations: 0 only in A, 2 only in B, 0 only in Me, 1 in several"],
         ),
         (MERGED.replace("FromA=", "From="), []),
         (MERGED.replace("From", "Is"), []),

@@ -42,7 +42,7 @@ def test_all_is_read_in_one_pass(fitted: Any) -> None:
     reading, reranked = read_once(fitted, 80, references)
     systems = {"moses": reranked.before, "reranked": reranked.after}
     measured = reading.measuring.measured()
-    assert reading.find_in_list.facts == find_in_list(str(fitted.nbest), references, systems, Filters(""))
+    assert reading.listed.facts == find_in_list(str(fitted.nbest), references, systems, Filters(""))
     assert {each.sentence for each in reading.changes} == {
         number for number in range(80) if reranked.before[number] != reranked.after[number]
     }

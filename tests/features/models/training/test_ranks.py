@@ -43,7 +43,7 @@ SAME: dict[str, tuple[str, dict[str, Any], str]] = {
         SMALL | {"optimizer": "sgd", "learning_rate": 0.2, "guided_alignment": 1.0, "patience": 1},
         LINKS,
     ),
-    "pair": ("cohn-align-sym", SMALL | {"batch": 15, "init": 0.3}, ""),
+    "pair": ("cohn-align-sym", SMALL | {"batch_size": 15, "init_range": 0.3}, ""),
     "transformer": (
         "transformer",
         SMALL
@@ -70,7 +70,7 @@ RECIPE = SMALL | {
     "word_dropout": 0.1,
     "r_drop": 1.0,
     "warmup_updates": 9,
-    "average": 2,
+    "average_checkpoints": 2,
     "epochs": 9,
     "fine_tuning_epochs": 1,
 }
