@@ -76,6 +76,20 @@ def test_an_old_option_is_an_error_that_gives_the_new_one(command: Command, of: 
         assert (status, out, err) == (2, b"", f"moses-rerank: {of}: {old} is now {new}\n")
 
 
+def test_an_old_setting_of_a_model_is_an_error_that_gives_the_new_one(command: Command, write: Write) -> None:
+    files = ("--source", write("de", "a\n"), "--target", write("en", "b\n"), "--output", "model")
+    files = (*files, "--dev-source", "de", "--dev-target", "en")
+    status, out, err = command("train", "--preset", "rnnsearch", "--set", "hidden=8", *files)
+    assert (status, out, err.count("\n")) == (2, b"", 1)
+    assert err == "moses-rerank train: unknown setting 'hidden'. It is now 'hidden_size'\n"
+
+
+def test_an_old_setting_of_a_tuner_is_an_error_that_gives_the_new_one(command: Command, write: Write) -> None:
+    files = (write("list", LIST), "--reference", write("ref", "a\nb\n"), "--initial-weights", write("w", "L= 1\n"))
+    status, out, err = command("tune", *files, "--tuner", "expected", "--set", "steps=8")
+    assert (status, out, err) == (2, b"", "moses-rerank tune: unknown key 'steps'. It is now max_iterations\n")
+
+
 def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: Path) -> None:
     nbest = write("list", "0 ||| a ||| L= 3e38 ||| 0\n0 ||| b ||| L= 1e308 ||| 0\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 3e38\n"), "--output", tmp_path / "out")

@@ -20,7 +20,7 @@ from features.models.device import check_process, find_device
 from features.models.folder import load_model, save_weights
 from features.models.network.model import EncoderDecoder
 from features.models.scoring.alone import score_pairs
-from features.models.settings import Architecture
+from features.models.settings import RENAMED, Architecture
 from moses_io.files.errors import InputError
 
 CPU = torch.device("cpu")
@@ -202,6 +202,26 @@ def test_a_folder_of_format_2_has_present_names(kept: Path) -> None:
     (kept / "config.json").write_text(json.dumps(config))
     architecture = read_config(kept).architecture
     assert (config["format"], architecture.decoder, architecture.hidden_size) == (2, "no-attention", 12)
+
+
+def test_every_old_name_in_a_folder_of_format_2_is_read(kept: Path) -> None:
+    expected = read_config(kept)
+    old = {new: name for name, new in RENAMED.items()}
+    config = asdict(expected) | {"format": 2}
+    for part in ("architecture", "training"):
+        config[part] = {old.get(name, name): value for name, value in config[part].items()}
+    (kept / "config.json").write_text(json.dumps(config))
+    assert config["architecture"].keys() | config["training"].keys() >= RENAMED.keys()
+    assert read_config(kept) == expected
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_folder_of_format_3_has_no_old_names(kept: Path, old: str, new: str) -> None:
+    config = json.loads((kept / "config.json").read_text())
+    part = "architecture" if new in config["architecture"] else "training"
+    changed(kept, part, **{old: config[part][new]})
+    with pytest.raises(InputError, match=rf"unknown setting '{old}'. It is now '{new}'\)$"):
+        read_config(kept)
 
 
 def test_settings_that_a_folder_of_the_first_day_lacks() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from features.models.settings import RENAMED as SETTINGS
 from features.models.training.request import TrainingRequest
 from features.request import parse_requests
 from moses_io.files.errors import InputError
@@ -107,6 +108,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         ('"length"', '"lenght"', "unknown feature 'lenght'. Did you mean 'length'?"),
         ("Len = ", "all = ", "features.all: reports use this name for all features. Choose another name"),
         ("seed = 7", "sed = 7", "tuning: unknown key 'sed'. Did you mean 'seed'?"),
+        ("seed = 7", 'tuner = "pro"\nkept = 9', "tuning: unknown key 'kept'. It is now max_pairs"),
         ("seed = 7", 'seed = "x"', "tuning: seed: expected a whole number from 0, found 'x'"),
         ("neural:forward", "neural:forwrad", "features.NMT: no model and no folder 'forwrad'. Models: forward, back"),
         (
@@ -217,6 +219,13 @@ def test_an_old_key_is_an_error_that_gives_the_new_one(tmp_path: Path, old: str,
     of_model = EXPERIMENT.replace('forward.preset = "cohn-align"', f'forward.preset = "cohn-align"\nforward.{old} = 1')
     path.write_text(of_model if "-" in old else f"{old} = 1\n{EXPERIMENT}")
     with pytest.raises(InputError, match=f"unknown key {old}. It is now {new}$"):
+        read_experiment(str(path))
+
+
+@pytest.mark.parametrize(("old", "new"), SETTINGS.items())
+def test_an_old_setting_of_a_model_is_an_error_that_gives_the_new_one(write: Write, old: str, new: str) -> None:
+    path = write("e.toml", EXPERIMENT.replace("forward.hidden_size = 64", f"forward.{old} = 64"))
+    with pytest.raises(InputError, match=f"models.forward: unknown setting '{old}'. It is now '{new}'$"):
         read_experiment(str(path))
 
 
