@@ -20,7 +20,7 @@ A gold alignment has one of two formats:
 
 * One line per sentence: `3-4` or `3-4:S` for a sure link, `3p4`, `3?4` or `3-4:P` for a possible link.
 * One line per link, as in the shared task of NAACL 2003: `SENTENCE SOURCE TARGET S|P`, numbers from 1. In the files of
-  this task the columns are L1 and L2. L1 must be the source.
+  this task the words are of the languages L1 and L2. --source must be L1.
 
 The alignment error rate is printed on stdout, or on stderr if the links go to stdout."""
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores of this list, "
         "may be repeated",
     )
-    add("--allow-code", action="store_true", help="permission for features that run code of users")
+    add("--allow-code", action="store_true", help="permission for features that run code (command, module:Class)")
 
 
 def run(arguments: argparse.Namespace) -> None:

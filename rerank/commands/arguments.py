@@ -56,7 +56,8 @@ def add_choices(parser: Container, nbest: str) -> None:
         "--on-missing",
         default="error",
         metavar="blank|FILE",
-        help="line for a sentence without candidates: empty line (blank) or the same line of FILE (default: error)",
+        help="line for a sentence without candidates: empty line (blank) or the line of FILE with the same number "
+        "(default: error)",
     )
 
 
@@ -125,7 +126,7 @@ def add_jobs(parser: Container, what: str) -> None:
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"maximum number of {what} at the same time, which share the cores and GPUs "
+        help=f"maximum number of {what} at the same time (they share the cores and GPUs) "
         "(default: number of models to train, at most one per GPU or, without a GPU, per core)",
     )
 
@@ -154,8 +155,9 @@ def add_ray(parser: Container, what: str) -> None:
         "--ray",
         default="",
         metavar="ADDRESS",
-        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS if it is set, otherwise a "
-        "running or else a temporary one on this machine, needs moses-rerank[ray] (default: no cluster)",
+        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS if it is set, otherwise "
+        "the cluster running on this machine, or a temporary one if there is none, needs moses-rerank[ray] "
+        "(default: no cluster)",
     )
 
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tokenize",
         default="none",
         metavar="NAME",
-        help="tokenizer of sacreBLEU for BLEU (default: none, the tokens of the files)",
+        help="tokenizer of sacreBLEU for BLEU (default: none, the tokens of the files split at spaces)",
     )
     add("--json", action="store_true", help="output as JSON instead of a table")
 

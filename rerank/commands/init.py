@@ -10,9 +10,9 @@ EXAMPLES = """\
   moses-rerank init dev.nbest.gz dev.de dev.en test.nbest.gz test.de train.de train.en moses.ini lm.arpa.gz
 
 `init` inspects the files, infers the role of each file from its content and reports it. File names are used only to
-find the n-best list of the dev set: it is the list with a word such as `dev`, `tune` or `val` in its name. Without
-such a name, it is the only list with a source and a reference whose name has no word such as `test` or `eval`. The
-next step is `moses-rerank run experiment.toml`."""
+find the n-best list of the dev set: it is the list with a word such as `dev`, `tune` or `val` in its name. If no name
+has such a word, it is the only list that has a source and a reference and no word such as `test` or `eval` in its name.
+The next step is `moses-rerank run experiment.toml`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -35,7 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("decoder", metavar="DECODER", help="decoder program, such as ~/moses/bin/moses")
     read("config", metavar="CONFIG", help="tuned moses.ini")
     add("--working-dir", required=True, metavar="DIR", help="folder for all results")
-    add("--corpus", required=True, metavar="STEM", help="prefix of the training corpus of models, STEM.F and STEM.E")
+    add(
+        "--corpus",
+        required=True,
+        metavar="STEM",
+        help="prefix of the parallel corpus to train models on, STEM.F and STEM.E",
+    )
     add("--f", required=True, metavar="F", help="extension of the source side of the corpus")
     add("--e", required=True, metavar="E", help="extension of the target side of the corpus")
     add(
@@ -49,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--experiment",
         default="",
-        help="experiment file without output, start, train and dev (default: models that suit the corpus)",
+        help="experiment file without output, initial_weights, train and dev (default: models that suit the corpus)",
     )
     resources = parser.add_argument_group("resources")
     add_jobs(resources, "models and features")

@@ -37,7 +37,7 @@ An experiment file, with paths relative to its folder:
   seed = 1
 
 The default [models] and [features] are chosen by the size and vocabulary of the corpus. They take about 25 minutes on
-two cores, or less for a small corpus, and are written to experiment.toml in the folder of results.
+two cores, or less for a small corpus, and are written to experiment.toml in the output folder.
 `moses-rerank init` writes an experiment file for given files.
 
 Several test sets are tables [[test]], each with a name. A test set without "reference" is reranked, and the report
@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser, "models and features")
     add_resources(parser)
     add_ray(parser, "training and scoring")
-    add("--link", action="store_true", help="symbolic links to models and tables in the reranker, instead of copies")
+    add(
+        "--link", action="store_true", help="symbolic links instead of copies of models and other files in the reranker"
+    )
     add_allow_code(parser, "EXPERIMENT")
 
 

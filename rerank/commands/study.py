@@ -19,7 +19,7 @@ EXAMPLES = """\
 A study file is an experiment file (see `run --help`) with an additional table:
 
   [study]
-  sizes = [1500, 3000, "all"]     # first sentence pairs of the training corpus (default: the whole corpus)
+  sizes = [1500, 3000, "all"]     # numbers of sentence pairs, from the start of the corpus (default: the whole corpus)
   seeds = 3                       # number of replicates of each size, or a list of seeds (default: 1)
 
   [study.systems]                 # labels of [features] (default: one system with all features)

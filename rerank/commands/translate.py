@@ -12,8 +12,9 @@ EXAMPLES = """\
   moses-rerank translate models/many/* --source test.de --beam 5 --unknown lex.f2e --output test.nmt
 
 Several models translate together, with the mean of their distributions. They must be forward models with the same
-target vocabulary and word order. The only feature of an n-best list is the log-probability of each translation,
-which is the same as that by `score`. `merge` combines the list with the list of Moses."""
+target vocabulary and direction (left to right or right to left). The only feature of an n-best list is the
+log-probability of each translation, the same value that `score` computes. `merge` combines the list with the list of
+Moses."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,11 +18,11 @@ EXAMPLES = """\
       --initial-weights run1.dense --parity moses
 
 New features, which have no initial weight, start at 0. BLEU is computed on the tokens of the files, after the filters.
-Moses does not print all features of its total, such as UnknownWordPenalty. This part of the total is ignored unless
-the list has the feature `rest`.
+Moses' total includes features that Moses does not print, such as UnknownWordPenalty. They are ignored unless the list
+has the feature `rest`.
 
-The tuner mean averages the weights of kbmira, expected and, without sparse features, mert, and interpolates them with
-the initial weights. The tuner auto uses this mean, or an alternative that is significantly better in
+`--tuner mean` averages the weights of `kbmira`, of `expected` and, without sparse features, of `mert`, and interpolates
+them with the initial weights. `--tuner auto` uses this mean, or an alternative that is significantly better in
 cross-validation."""
 
 SETTINGS = ("tuner", "metric", "runs", "parity", "seed", "ridge", "sign", "freeze")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--tuner",
         metavar="NAME",
-        help="mean, auto, kbmira, mert, pro or expected (default: mean, with --parity kbmira)",
+        help="mean, auto, kbmira, mert, pro or expected (default: mean, or kbmira with --parity)",
     )
     add(
         "--metric",
