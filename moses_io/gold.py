@@ -78,7 +78,7 @@ class Gold:
 
         Args:
             sentence: index from 0.
-            links: to evaluate.
+            links: the links to evaluate.
             source: number of source words.
             target: number of target words.
 

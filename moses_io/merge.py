@@ -41,7 +41,7 @@ Origins = Counter[tuple[str, ...]]
 
 
 def describe_origins(names: Sequence[str], origins: Origins) -> str:
-    """Return a text with the number of candidates in only one list, for each list, and in several lists."""
+    """Return a text with the number of candidates that only this list has, for each list, and that several have."""
     several = sum(count for having, count in origins.items() if len(having) > 1)
     alone = [f"{origins[(name,)]} only in {name}" for name in names]
     return ", ".join([*alone, f"{several} in {'both' if len(names) == 2 else 'several'}"])

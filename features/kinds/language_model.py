@@ -131,5 +131,5 @@ class Reversed(KenLM):
     """The values of `KenLM` for a model of reversed sentences, which predicts the last word first."""
 
     def row(self, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> tuple[float, int]:
-        """Return the values of the reversed hypothesis."""
+        """Return log-probability and number of unknown words of the reversed hypothesis."""
         return super().row(source, hypothesis[::-1])

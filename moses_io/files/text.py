@@ -233,7 +233,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def stream_lines(path: str | Lines) -> Iterator[str]:
-    """Yield the lines of a file as in `read_lines`, while the file is read."""
+    """Yield the same lines as `read_lines`, one at a time, without reading the whole file first."""
     for number, line in numbered_lines(path):
         yield first_line(line, path) if number == 1 else decode(without_line_end(line))
 

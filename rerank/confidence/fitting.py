@@ -171,7 +171,7 @@ class _Choices:
 def fit_confidence(
     lists: Lists, start: str, tuned: str, tuning: Tuning, expected: str, folds: int, output: str, moses_output: str = ""
 ) -> None:
-    """Fit confidence on folds of dev and write it as JSON.
+    """Fit the confidence model on dev, cross-validate it, and write it as JSON.
 
     The choices of a fold come from weights that are tuned, in one run, on the other folds. If tuning kept the initial
     weights, the choices come from these weights.

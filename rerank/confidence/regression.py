@@ -114,7 +114,7 @@ def fit_score(names: Sequence[str], rows: Array, actual: Array) -> Regression:
 def _boosted(standardized: Array, actual: Array) -> tuple[BoostedSteps, float]:
     """Boost steps over (n, P) predictors to fit (n,) scores. Return the steps, and the value below all thresholds.
 
-    Each round adds the step that explains most of the residual (Friedman 2002, trees with one split).
+    Each round fits a step to the residual on a part of sentences and predictors (Friedman 2002, trees of one split).
     """
     from sklearn.ensemble import GradientBoostingRegressor
 

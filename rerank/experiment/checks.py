@@ -123,7 +123,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
 
 
 def _check_weights(experiment: Experiment, first: SentenceList, added: list[str]) -> None:
-    """Raise `InputError` if initial weights do not fit the list of dev, or `sign` or `freeze` cannot apply to it."""
+    """Raise `InputError` if initial weights, `sign` or `freeze` do not match the features of dev."""
     weights, tuning = read_weights(experiment.initial_weights), experiment.tuning.tuning
     space = FeatureSpace(tuple((name, len(values)) for name, values in first.hypotheses[0].dense))
     if UNLABELLED not in weights:

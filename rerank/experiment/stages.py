@@ -303,5 +303,5 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
 
 
 def _trainings(folder: Path) -> list[Path]:
-    """Return the temporary folders of a folder, one for each combination of settings and inputs."""
+    """Return the temporary folders of trainings, one for each combination of settings and inputs."""
     return list(folder.parent.glob(f"{glob.escape(hidden(folder.name))}.training-*"))

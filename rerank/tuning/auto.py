@@ -46,11 +46,11 @@ SURE, LIKELY = 0.05, 0.3
 
 @dataclass(frozen=True)
 class Method:
-    """A way to find weights: a tuner or a mean of tuners, optionally without some features.
+    """A method to find weights: a tuner, or the mean of several tuners' weights, optionally without some features.
 
     Attributes:
-        tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `INITIAL`.
-        dropped: labels of the features without a weight.
+        tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `INITIAL` for the initial weights.
+        dropped: labels of the features that it leaves out.
         anew: whether the other features are tuned without the dropped ones. If False, the dropped weights are set to 0
             after a tuning with all features.
         called: name of the dropped features in messages. Default: their labels.
