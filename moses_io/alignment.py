@@ -222,7 +222,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
         source, target = map(len, pairs[number - 1])
         beyond = next((f"{i}-{j}" for i, j in sorted(links) if i >= source or j >= target), "")
         if beyond:
-            raise InputError(f"{place}: the link {beyond} is beyond the {source} source and {target} target words")
+            raise InputError(f"{place}: the link {beyond} is outside a sentence pair of {source} and {target} words")
         alignments.append(frozenset(links))
     if len(alignments) < len(pairs):
         raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {len(pairs)}")

@@ -96,10 +96,10 @@ class Gold:
         for (i, j), (_, line) in gold.items():
             if i >= source or j >= target:
                 hint = "" if self.base else ". If word indices start at 1, use --gold-base 1"
-                link = (
-                    f"the link {i + self.base}-{j + self.base} is beyond the {source} source and {target} target words"
+                pair = f"a sentence pair of {source} and {target} words"
+                raise InputError(
+                    f"{self.name}:{line}: the link {i + self.base}-{j + self.base} is outside {pair}{hint}"
                 )
-                raise InputError(f"{self.name}:{line}: {link}{hint}")
         sure = {link for link, (is_sure, _) in gold.items() if is_sure}
         return LinkCounts(
             sentences=1,

@@ -147,7 +147,7 @@ class EmptyLines:
 
 def without_end(line: bytes) -> str:
     """Return a suffix for the message about a faulty line if the line has no line end, or ""."""
-    return "" if line.endswith(b"\n") else ". The line has no end, the list was probably cut off here"
+    return "" if line.endswith(b"\n") else ". The line has no newline, the list was probably cut off here"
 
 
 def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:

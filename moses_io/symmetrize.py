@@ -1,7 +1,7 @@
 """Symmetrization of word alignments of two directions, as in Moses' symal.
 
-`forward` has the links from an alignment of each target word to a source word, `backward` the links of the opposite
-direction. Both have links (source index, target index) from 0.
+In the `forward` alignment each target word has at most one link, in the `backward` alignment each source word has at
+most one link. Links are pairs (source index, target index), counted from 0.
 """
 
 import operator

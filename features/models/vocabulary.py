@@ -88,7 +88,7 @@ class Subwords:
 
     @property
     def pieces(self) -> list[str]:
-        """All learned subwords, and sentencepiece's three special symbols."""
+        """All learned subwords, preceded by sentencepiece's three special symbols."""
         return [self._processor.id_to_piece(number) for number in range(len(self._processor))]
 
     def gives(self, piece: str) -> bool:

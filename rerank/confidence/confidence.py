@@ -308,9 +308,9 @@ def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
     """
     confidence = read_confidence(path)
     if confidence.weights != fingerprint(read_weights(weights)):
-        raise InputError(f"{path}: fitted for other weights than those of {weights}")
+        raise InputError(f"{path}: fitted for other weights than the ones in {weights}")
     if confidence.moses_output and not moses_output:
-        taken = "The candidate with the highest total is taken for Moses' choice"
+        taken = "The candidate with the highest total is used as Moses' choice"
         log.warning(
             f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output). {taken}"
         )

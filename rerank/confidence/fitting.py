@@ -173,8 +173,8 @@ def fit_confidence(
 ) -> None:
     """Fit the confidence model on dev, cross-validate it, and write it as JSON.
 
-    The choices of a fold come from weights that are tuned, in one run, on the other folds. If tuning kept the initial
-    weights, the choices come from these weights.
+    The candidates of each fold are chosen by weights that were tuned on the other folds, without restarts. If tuning
+    kept the initial weights, these weights choose the candidates.
 
     Args:
         lists: scored lists and references of dev.

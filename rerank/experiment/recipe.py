@@ -68,7 +68,7 @@ It is limited to half the number of sentence pairs, but is at least twice the nu
 BACKWARD = {"NMTback": "neural:backward[logprob]"}
 """Feature of the backward model."""
 
-JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists have only those of Moses.",)
+JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
 SHORTER = ("To save time, remove the transformer or `backward`, together with its feature.",)
 ADAPTED = (
     "Training ends with fine-tuning on dev (`fine_tuning_epochs`). Each fold of dev is scored by a model that was not "

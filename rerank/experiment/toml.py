@@ -46,7 +46,7 @@ def parse_toml(content: bytes, path: str) -> dict[str, Any]:
         raise InputError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: not TOML, which is in UTF-8") from None
+        raise InputError(f"{path}:{line}: not UTF-8, which TOML requires") from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
     except ValueError:

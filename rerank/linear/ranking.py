@@ -59,7 +59,7 @@ class LinearModel:
                 lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name])}"
                 raise InputError(f"{sentence_list.place}: {lacking}")
         if unused := [name for name in unused_weights(space, self._weights) if name not in to_come]:
-            missing = f"no feature {', '.join(unused)}, which {self._path} has a weight for"
+            missing = f"no feature {', '.join(unused)}, but {self._path} has a weight for it"
             raise InputError(f"{sentence_list.place}: {missing}. Is this list the scored one?")
 
     def _warn(self, sentence_list: SentenceList) -> None:

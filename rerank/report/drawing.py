@@ -112,13 +112,13 @@ def legend(names: Sequence[str], left: float, down: float, kinds: Sequence[str] 
 
 
 def bar(kind: str, x: float, y: float, width: float, height: float, hint: str) -> str:
-    """Return a bar. The hint is shown when the mouse points at it."""
+    """Return a bar with a tooltip."""
     place = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{max(height, 0.5):.1f}"'
     return f'<rect class="{kind}" {place}><title>{safe(hint)}</title></rect>'
 
 
 def dot(kind: str, x: float, y: float, hint: str, radius: int) -> str:
-    """Return a dot. The hint is shown when the mouse points at it."""
+    """Return a dot with a tooltip."""
     return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{safe(hint)}</title></circle>'
 
 

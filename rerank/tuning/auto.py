@@ -1,16 +1,17 @@
 """`--tuner auto`: the mean of three tuners, unless an alternative is significantly better on unseen sentences.
 
-The highest cross-validated score is often due to chance. A tuner that is chosen for this score alone is worse on other
-sentences than the mean (`docs/lab/tuning-figures.md`). Therefore:
+The tuner with the highest cross-validated score is often first by chance, and on other sentences worse than the mean of
+the three (`docs/lab/tuning-figures.md`). Therefore:
 
-* An alternative replaces the mean only if its lead is significant (p below `SURE`, corrected for multiple comparisons).
-* The initial weights are kept only if their lead has a p below `LIKELY`. To keep them with less evidence loses more on
-  other sentences than it saves.
-* If no feature is new and the choice is made in cross-validation, the initial weights are not compared. They were tuned
-  for these features on all folds, so their lead means nothing. The mean is interpolated with them anyway.
+* An alternative replaces the mean only if it is significantly better (p below `SURE`, corrected for multiple
+  comparisons).
+* The initial weights are kept only if they are better than the mean with a p below `LIKELY`. Keeping them with less
+  evidence loses more on other sentences than it saves.
+* If no feature is new, cross-validation does not compare the initial weights: they were tuned for these features on all
+  folds, so their score is not held out. The mean is interpolated with them anyway.
 
-The reported gain of the choice comes from nested cross-validation: for each fold, the way is chosen and tuned without
-this fold.
+The reported gain of the choice comes from nested cross-validation: for each fold, the method is chosen and tuned
+without this fold.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ class Method:
 
     Attributes:
         tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `INITIAL` for the initial weights.
-        dropped: labels of the features that it leaves out.
+        dropped: labels of the omitted features.
         anew: whether the other features are tuned without the dropped ones. If False, the dropped weights are set to 0
             after a tuning with all features.
         called: name of the dropped features in messages. Default: their labels.
@@ -70,7 +71,7 @@ class Method:
 
 @dataclass
 class Tunings:
-    """Cache of the weights of each way, tuned without some folds of a list.
+    """Cache of the weights of each method, tuned without some folds of a list.
 
     Each tuning runs when its weights are first requested.
 

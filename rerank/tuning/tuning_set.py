@@ -127,7 +127,7 @@ class Extracted:
             if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
                 raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
             if block.names != (block.names if names is None else names):
-                raise InputError(f"{block.place}: names or order of features differ from those of the first sentence")
+                raise InputError(f"{block.place}: names or order of features differ from the first sentence")
             if block.sentence in sentences:
                 raise InputError(f"{block.place}: sentence {block.sentence} a second time")
             names = block.names

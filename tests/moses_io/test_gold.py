@@ -83,10 +83,10 @@ def test_what_is_no_gold_alignment(write: Write, text: str, base: int, message: 
         (
             "0-0\n1-2\n\n",
             0,
-            "gold:2: the link 1-2 is beyond the 1 source and 1 target words. If word indices start at 1, use --gold-b",
+            "gold:2: the link 1-2 is outside a sentence pair of 1 and 1 words. If word indices start at 1, use --gold",
         ),
-        ("1-1\n1-2\n\n", 1, "gold:2: the link 1-2 is beyond the 1 source and 1 target words"),
-        ("1 1 1\n1 2 3\n1 3 1\n", 0, "gold:3: the link 3-1 is beyond the 2 source and 3 target words"),
+        ("1-1\n1-2\n\n", 1, "gold:2: the link 1-2 is outside a sentence pair of 1 and 1 words"),
+        ("1 1 1\n1 2 3\n1 3 1\n", 0, "gold:3: the link 3-1 is outside a sentence pair of 2 and 3 words"),
         ("0-0\n\n", 0, "gold has 2 lines, the text has more"),
         ("0-0\n\n\n\n", 0, "gold has 4 lines, the text has 3"),
         ("1 1 1\n7 1 1\n7 2 2\n", 0, "gold:2: sentence 7, the text has 3 lines"),

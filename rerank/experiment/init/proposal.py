@@ -29,7 +29,7 @@ REMARKS = {
     ),
     "models": ("Models to train, by name. `moses-rerank presets` lists presets and settings.",),
     "features": (
-        "Features in addition to those of Moses, by label. neural:NAME uses the model NAME of the table [models].",
+        "Features in addition to Moses' own, by label. neural:NAME uses the model NAME of the table [models].",
     ),
     "tuning.metric": ("Metric to tune for: bleu, chrf, ter, or a weighted sum such as bleu+chrf:0.7,0.3.",),
 }

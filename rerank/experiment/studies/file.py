@@ -172,7 +172,7 @@ def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
         return {ALL: list(texts)} if texts else {}
     systems = as_table(value, "study.systems")
     if not systems or not texts:
-        needs = "at least one system" if texts else "[features], of which systems are made"
+        needs = "at least one system" if texts else "[features], because systems are lists of its labels"
         raise InputError(f"study.systems: expected {needs}")
     for name, labels in systems.items():
         check_name(name, "study.systems")

@@ -217,7 +217,7 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
 
 
 def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
-    """Return the report on a test set in the folder of a cell, or empty if the cell failed."""
+    """Return the report on a test set in the folder of a cell. It is empty if the cell failed."""
     path = Path(replace(study.experiment, output=place).report(test, "json"))
     return read_record(path, dict[str, Any]) if path.exists() else {}
 

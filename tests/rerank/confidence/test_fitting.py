@@ -227,7 +227,7 @@ def test_another_list_and_other_weights_are_refused(
     ini = fitted.weights.read_text()
     other = write("other.ini", ini.replace("Known= ", "Known= 1"))
     status, _, err = command("rerank", fitted.nbest, "--weights", other, *estimator)
-    assert (status, f"confidence.json: fitted for other weights than those of {other}" in err) == (2, True)
+    assert (status, f"confidence.json: fitted for other weights than the ones in {other}" in err) == (2, True)
     confidence = read_confidence(str(fitted.confidence))
     for line, message in (
         ("0 ||| a ||| Known= 1", "list:1: feature 'Noise' has none, confidence was fitted with 2 values"),

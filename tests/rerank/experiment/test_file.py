@@ -331,7 +331,7 @@ def test_a_file_that_is_not_there() -> None:
         ("a = [{b = 18446744073709551616}]", ": a whole number of more than 64 bits"),
         ('a = "x\\u0000y"', ": a NUL in 'x\\x00y'"),
         ('[features]\n"N\\u0000" = "length"', ": a NUL in 'N\\x00'"),
-        (b"a = 1\n# caf\xe9\n", ":2: not TOML, which is in UTF-8"),
+        (b"a = 1\n# caf\xe9\n", ":2: not UTF-8, which TOML requires"),
         (b"a = 1\n\0", ": "),
         (b"#\n" * 2**18, ": larger than 256 KB, expected a small file of TOML"),
     ],

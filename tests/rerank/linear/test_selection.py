@@ -78,12 +78,12 @@ def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
     assert status == 2
-    assert f"list:1: no feature NMT, which {weights} has a weight for. Is this list the scored one?" in err
+    assert f"list:1: no feature NMT, but {weights} has a weight for it. Is this list the scored one?" in err
 
 
 def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| 1 2 ||| 0\n"), write("w", "[weight]\nL= 1\nD= 2\n")
-    hint = "The list has no labels: give its weights a line 'Unlabelled= …', in the order of `moses -show-weights`"
+    hint = "The list has no labels: write its weights in a line 'Unlabelled= …', in the order of `moses -show-weights`"
     arguments = (nbest, "--reference", write("r", "b\n"), "--initial-weights", weights)
     for status, _, err in (command("rerank", nbest, "--weights", weights), command("tune", *arguments)):
         assert (status, hint in err) == (2, True)

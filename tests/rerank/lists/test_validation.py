@@ -303,7 +303,7 @@ def test_a_list_whose_last_line_is_cut_off(command: Command, write: Write, lines
 
 def test_a_last_line_that_cannot_be_read_is_told_to_be_cut_off(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= ")
-    fault = f"{nbest}:2: feature 'L' has no value. The line has no end, the list was probably cut off here\n"
+    fault = f"{nbest}:2: feature 'L' has no value. The line has no newline, the list was probably cut off here\n"
     assert fault in command("validate", nbest)[1].decode()
     assert fault in command("score", nbest, "--source", write("source", "x\n"), "--feature", "length")[2]
 

@@ -243,7 +243,7 @@ def test_an_output_of_the_decoder_that_cannot_be_used(
     (folder / "models.toml").write_text(ALONE)
     status, _, err = command(*arguments("--nbest", "5"))
     assert status == 0 and f"warning: work/{message}" in err, err
-    assert ". The candidates with the highest totals are taken for Moses' choices on dev\n" in err
+    assert ". The candidates with the highest totals are used as Moses' choices on dev\n" in err
     assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is False
 
 

@@ -28,7 +28,7 @@ def test_a_pair_by_its_number_from_0(texts: tuple[str, str], write: Write) -> No
         read_pair(*texts, 3, None)
     with pytest.raises(InputError, match="source:3: expected words to attend to, found none"):
         read_pair(*texts, 2, None)
-    with pytest.raises(InputError, match="links:3: the link 0-0 is beyond the 0 source and 1 target words"):
+    with pytest.raises(InputError, match="links:3: the link 0-0 is outside a sentence pair of 0 and 1 words"):
         read_pair(*texts, 1, str(write("links", "0-0\n\n0-0\n")))
 
 

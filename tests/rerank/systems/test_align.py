@@ -124,7 +124,7 @@ def test_what_links_are_worth(
         (
             {"gold": "0-0 9-0\n\n\n\n"},
             ("--gold", "gold"),
-            "gold:1: the link 9-0 is beyond the 3 source and 3 target words",
+            "gold:1: the link 9-0 is outside a sentence pair of 3 and 3 words",
         ),
         ({"gold": "0-0\n\n\n"}, ("--gold", "gold"), "gold has 3 lines, the text has more"),
         ({"gold": "0-0\n\n\n\n\n"}, ("--gold", "gold"), "gold has 5 lines, the text has 4"),
