@@ -145,7 +145,7 @@ def log_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
 def hint_for(names: Iterable[str]) -> str:
     """Return a hint on how to write the weights of a list without labels, or an empty string for one with labels."""
     line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
-    return f". The list has no labels: give its weights {line}" if UNLABELLED in names else ""
+    return f". The list has no labels: write its weights in {line}" if UNLABELLED in names else ""
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:
