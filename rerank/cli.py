@@ -5,6 +5,7 @@ import importlib
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn, cast
@@ -129,6 +130,19 @@ def _close_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps paragraphs to the width of the terminal. Examples (indented lines) and lists stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(
+            paragraph
+            if paragraph.startswith("*") or "\n " in paragraph
+            else textwrap.fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
+            for paragraph in paragraphs
+        )
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. A parsed command has the attribute `run`, which `main` calls."""
     parser = Parser(
@@ -140,7 +154,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}")
-        command = commands.add_parser(name, help=module.HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(name, help=module.HELP, formatter_class=_HelpFormatter)
         command.description = module.HELP[0].upper() + module.HELP[1:] + "."
         command.epilog = f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None
         module.add_arguments(command)

@@ -36,7 +36,7 @@ class Lines:
     """Lines that a function reads instead of a file. They are iterated once.
 
     Attributes:
-        name: of the lines, for messages.
+        name: name of the lines in messages.
         texts: lines as `str` or `bytes`, with or without line ends.
     """
 

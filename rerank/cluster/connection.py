@@ -43,7 +43,7 @@ class Connection:
     """A connection to a cluster, and the resources that a command may use.
 
     Attributes:
-        workplace: settings that the workers take over from this process.
+        workplace: settings of this process that the workers copy.
         workers: number of workers that the machines have cores for.
         gpus: number of GPUs of all machines.
 

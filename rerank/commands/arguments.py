@@ -126,7 +126,7 @@ def add_jobs(parser: Container, what: str) -> None:
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"maximum number of {what} at the same time (they share the cores and GPUs) "
+        help=f"maximum number of parallel {what}, which share the cores and GPUs "
         "(default: number of models to train, at most one per GPU or, without a GPU, per core)",
     )
 

@@ -13,8 +13,8 @@ EXAMPLES = """\
 
 The difference of two scores is the sum over all features of weight times difference of values. By default, the
 candidate with the highest score is compared with Moses' choice, which is the candidate with the highest total or, with
---moses-output, the candidate with this text. If Moses' choice is the same candidate or not in the list, the best other
-candidate takes its place."""
+--moses-output, the candidate whose text is Moses' output. If Moses' choice is the same candidate or not in the list,
+the best other candidate is used instead."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

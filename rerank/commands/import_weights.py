@@ -7,7 +7,7 @@ from rerank.commands.arguments import declarers
 HELP = "convert the weights that Moses' kbmira, mert or pro found in a folder of `export` to an ini file"
 EXAMPLES = """\
   moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini
-  moses-rerank import-weights tuning tuning/weights.txt --output weights.ini     # of mert"""
+  moses-rerank import-weights tuning tuning/weights.txt --output weights.ini     # mert"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

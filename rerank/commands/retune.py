@@ -17,7 +17,7 @@ EXAMPLES = """\
   moses-rerank retune dev.de dev.en ~/moses/bin/moses mert/moses.ini --working-dir rerank-work \\
       --decoder-flags="-threads 8" --corpus corpus/train --f de --e en
 
-The positional arguments are those of mert-moses.pl. The decoder writes the n-best list of the dev set with the tuned
+The positional arguments are the ones of mert-moses.pl. The decoder writes the n-best list of the dev set with the tuned
 weights. The next steps are those of `run`: train, score, tune and save the reranker. Steps whose inputs have not
 changed are skipped if the command is repeated. The working folder then contains the n-best list, weights.ini with all
 weights, and the folder `reranker` for `apply`."""

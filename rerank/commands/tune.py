@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
     )
-    add("--seed", type=whole_number, metavar="N", help="random seed, not for expected (default: 1)")
+    add("--seed", type=whole_number, metavar="N", help="random seed, not used by the tuner expected (default: 1)")
     add(
         "--folds",
         type=whole_number,

@@ -293,7 +293,9 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
 
 
 def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, ModelEntry]:
-    """Return the models with the group that each translates with: its own group, or the model of `translate_with`.
+    """Return the models, each with the name of the group (ensemble) in which it translates.
+
+    This is the group of its entry, or the model or group named by its key `translate_with`.
 
     Raises:
         InputError: `translate_with` is not the name of a model or group with `candidates`.

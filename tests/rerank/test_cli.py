@@ -326,3 +326,14 @@ def test_commands_declare_what_they_read_and_write(name: str, write: Write) -> N
     for one, other in itertools.combinations(sorted(outputs, key=lambda name: name != "output"), 2):
         with pytest.raises(InputError, match=f"--{one} and --{other} name the same file or folder"):
             check_arguments(argparse.Namespace(**{one: OutputPath(path), other: OutputPath(path)}))
+
+
+def test_paragraphs_of_help_fit_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["init", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("  moses-rerank")) <= 60
+    assert "  moses-rerank init data/" in lines

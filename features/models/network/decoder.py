@@ -20,7 +20,7 @@ class State(NamedTuple):
 
     step: Tensor  # (B, 1) number of the next step, from 1
     layers: tuple[Layer, ...]  # state of each recurrent layer
-    feed: tuple[Tensor, ...]  # (B, …) output of the previous step that is fed in, empty for wirings without feed
+    feed: tuple[Tensor, ...]  # (B, …) output of the previous step, empty for decoders without input feeding
     history: History  # state of the attention terms
 
 
@@ -33,7 +33,7 @@ class StepOutput(NamedTuple):
 
 
 class Decoder(nn.Module, ABC):
-    """Base class of the wirings: the first state, the input of a step, and the loop over all steps.
+    """Base class of the decoders: the first state, the input of a step, and the loop over all steps.
 
     After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, without b_0). A
     unidirectional encoder passes on its last state, layer by layer (Sutskever et al. 2014).
@@ -76,7 +76,7 @@ class Decoder(nn.Module, ABC):
         return State(step=step, layers=layers, feed=self.first_feed(source), history=history)
 
     def first_feed(self, source: Source) -> tuple[Tensor, ...]:
-        """Return the feed of the first step, empty for wirings without feed."""
+        """Return the feed of the first step, empty for decoders without input feeding."""
         return ()
 
     def step_input(self, embedded: Tensor) -> StepInput:

@@ -66,7 +66,7 @@ class Lexicon(nn.Module):
       learned value lambda, the sigmoid of `gate`. In the paper m = 1. Here m is the sum of p_lex, which is less than 1
       if the table was truncated or a word is unknown, and the softmax gets the rest.
 
-    alpha[j] is the attention row from which the context of the prediction was made, in every wiring. With granularity
+    alpha[j] is the attention row from which the context of the prediction was made, in every decoder. With granularity
     `fine` it is the mean over the dimensions. `<s>` of the source acts as the empty word, which predicts target words
     without links. `</s>` predicts `</s>` with probability 1. Unknown words predict nothing.
 

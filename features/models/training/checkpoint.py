@@ -157,7 +157,10 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
 
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
-    """Raise `ValueError` if names, shapes or dtypes differ from the run's. Training would fail some steps later."""
+    """Raise `ValueError` if names, shapes or dtypes differ from the run's.
+
+    Without this check, training would fail only some steps later.
+    """
     if recent > run.settings.average_checkpoints:
         raise ValueError(f"weights of {recent} epochs, expected at most {run.settings.average_checkpoints}")
     left = {name for name in tensors if name.split(".")[0] != "random"}

@@ -104,9 +104,9 @@ def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Voc
 
 
 def lexicon_of(pairs: Sequence[EncodedPair], links: Sequence[Alignment]) -> Table[int]:
-    """Return p(target token|source token), counted along the links, or without links estimated by IBM model 1.
+    """Return p(target token|source token), counted over the links of the word alignment.
 
-    `BEGIN` is the empty word.
+    Without links it is estimated by IBM model 1. The token `BEGIN` is used as the empty word.
     """
     return count(pairs, links, BEGIN) if links else estimate(pairs, BEGIN)
 
