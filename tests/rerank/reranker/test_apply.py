@@ -304,6 +304,6 @@ def test_a_list_that_does_not_fit_is_refused_before_it_is_scored(
     assert (status, "other:1: feature 'LM1' has no weight in" in err) == (2, True)
     less = write("less", re.sub(rb"LM0= \S+ ", b"", texts[0].read_bytes()))
     status, _, err = command("apply", reranker, less, "--source", texts[1])
-    assert (status, "less:1: no feature LM0, which" in err, "candidates/s" in err) == (2, True, False)
+    assert (status, "less:1: no feature LM0, but" in err, "candidates/s" in err) == (2, True, False)
     status, _, err = command("apply", reranker, texts[0], "--source", texts[1], "--nbest-size", 2)
     assert (status, "--nbest-size needs --nbest" in err) == (2, True)
