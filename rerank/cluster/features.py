@@ -181,7 +181,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
 
     def _begin(self, sentences: list[Sentence]) -> tuple[_Read, Call]:
-        """Submit a batch to all features. Groups of sentences whose model scores are in the journal are left out."""
+        """Submit a batch to all features. Models do not get groups of sentences whose scores are in the journal."""
         read: _Read = []
         for group in groups(sentences, self._group) if self.of_models else ():
             values = self._journal.values(group) if self._journal else None

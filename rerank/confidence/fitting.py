@@ -173,7 +173,7 @@ def fit_confidence(
 ) -> None:
     """Fit the confidence model on dev, cross-validate it, and write it as JSON.
 
-    The candidates of each fold are chosen by weights that were tuned on the other folds, without restarts. If tuning
+    The candidates of each fold are chosen by weights that were tuned on the other folds, in a single run. If tuning
     kept the initial weights, these weights choose the candidates.
 
     Args:

@@ -177,7 +177,7 @@ def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, st
 
 
 def _leaders(models: Mapping[str, ModelEntry]) -> dict[str, str]:
-    """Return for each model that adds candidates the first model of its group, whose entry has the key `candidates`."""
+    """Return for each model that adds candidates the model whose entry has the key `candidates` of its group."""
     together = translating(models)
     leaders = {group: group if group in names else names[0] for group, names in together.items()}
     return {name: leaders[group] for group, names in together.items() for name in names}

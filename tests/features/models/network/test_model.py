@@ -47,7 +47,7 @@ def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) 
 
 @pytest.mark.filterwarnings("ignore:TF32")  # torch sets all flags of oneDNN together, also those of GPUs
 def test_words_are_counted_beyond_what_bfloat16_counts(network: EncoderDecoder) -> None:
-    """257 and 300 are numbers that bfloat16 rounds. Without oneDNN, which has no such LSTM for processors of AVX2."""
+    """bfloat16 rounds 257 and 300. Runs without oneDNN, which has no bfloat16 LSTM for processors without AVX512."""
     low = torch.autocast("cpu", torch.bfloat16)
     with torch.backends.mkldnn.flags(enabled=False), low, torch.inference_mode():
         source = network.float().encode(pad([[4] * 257, [5] * 300], CPU))
