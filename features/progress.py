@@ -1,7 +1,7 @@
 """Messages and progress bars on stderr, results on stdout.
 
-Messages go to the logger `moses_rerank`: progress and results at level INFO, possible mistakes at level WARNING.
-Commands print both levels and draw progress bars if stderr is a terminal. Programs that import the packages get
+Messages go to the logger `moses_rerank`: progress at level INFO, possible mistakes at level WARNING. Commands print
+both and, if stderr is a terminal, draw progress bars. Programs that import the packages get
 warnings only, as with any logger. To get more, they configure the logger or call `show_progress()`.
 """
 

@@ -127,7 +127,7 @@ def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Cou
 
 
 def scale_of(text: str, feature: str) -> float:
-    """Parse a scale, by default `SCALE`, or raise `InputError` if it is not a number from 0."""
+    """Parse a scale, by default `SCALE`, or raise `InputError` if it is not a number >= 0."""
     value = number(text) if text else SCALE
     if value is None or not 0 <= value < math.inf:
         raise InputError(f"feature '{feature}': expected a scale from 0, found {shown(text)}")

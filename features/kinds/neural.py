@@ -22,7 +22,7 @@ class Neural(ModelFeature):
     A forward model scores p(hypothesis|source), a backward model p(source|hypothesis).
 
     Raises:
-        InputError: an unknown value, a value that the model cannot give, or `added` for a list that is not merged.
+        InputError: an unknown value, one that the model cannot give, or `added` for an unmerged list.
     """
 
     def __init__(self, argument: str, readers: Sequence[Reader]) -> None:

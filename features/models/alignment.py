@@ -105,7 +105,7 @@ def most_attended(rows: AttentionRows) -> Alignment:
 
 
 def _attention(model: Model, pairs: Sequence[SentencePair], folder: str) -> list[AttentionRows]:
-    """Return the rows of words (J, I+2) of each pair, for a backward model (I, J+2). No side may be empty."""
+    """Return the attention rows (J, I+2) of each pair, (I, J+2) for a backward model. No side may be empty."""
     found: dict[int, AttentionRows] = {}
     for numbers, scores in score_pairs([model], pairs):
         batch = scores.attention.float().cpu().numpy()  # (B, J'+1, I'+2), padded behind

@@ -99,7 +99,7 @@ def _check(values: dict[str, Any]) -> None:
         raise InputError(f"'right_to_left': found {switch!r}, expected true or false")
     for name in ("architecture", "training"):
         if not isinstance(values.get(name), dict):
-            raise InputError(f"{name!r}: found {values.get(name)!r}, expected settings by their names")
+            raise InputError(f"{name!r}: found {values.get(name)!r}, expected an object of settings")
 
 
 def _with_present_names(settings: dict[str, Any]) -> dict[str, Any]:

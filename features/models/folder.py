@@ -113,7 +113,7 @@ def check_free(folder: Path, resume: bool) -> None:
     hidden = [path for path in files if any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if [path for path in files if not (resume and (path.name in _BEGUN or path in hidden))]:
         hint = (
-            "Use another folder or remove it" if resume else "Use another folder, remove it, or continue with --resume"
+            "Remove it or use another folder" if resume else "Remove it, use another folder, or continue with --resume"
         )
         raise InputError(f"{folder}: the folder is not empty. {hint}")
 

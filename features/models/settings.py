@@ -290,8 +290,7 @@ def check_rows(architecture: Architecture, training: Training, right_to_left: bo
     """
     if right_to_left or training.bpe or architecture.decoder != "attend-first":
         raise InputError(
-            "expected a model on words, from left to right, with decoder 'attend-first', whose attention belongs to "
-            "its words"
+            "expected a left-to-right model on words with decoder 'attend-first', so that attention belongs to words"
         )
 
 

@@ -196,7 +196,7 @@ class Vocabulary:
         return joined(units) if self.subwords else units
 
     def save(self, folder: Path, side: str) -> None:
-        """Write `SIDE.vocabulary`, one word a line without `SPECIAL`, and with subwords `SIDE.bpe`."""
+        """Write `SIDE.vocabulary`, one word a line without `SPECIAL`, and `SIDE.bpe` for subwords."""
         with open_output(str(folder / f"{side}.vocabulary")) as stream:
             stream.writelines(encode(f"{word}\n") for word in self.words[len(SPECIAL) :])
         if self.subwords:

@@ -265,7 +265,7 @@ def input_lines(path: str | Lines) -> Iterator[str]:
 
 
 def without_tabs(line: str) -> str:
-    """Return a line with a space for each tab, so that `tokens` splits it like Moses its input."""
+    """Return a line with a space for each tab, so that `tokens` splits it as Moses does."""
     return line.replace("\t", " ")
 
 

@@ -115,7 +115,7 @@ class Actors:
             self._waiting.appendleft(call)
         log.info("ray: a worker died. Another does its work")
         if max(call.deaths, self._stillborn) > DEATHS:
-            raise InputError(f"--ray: {DEATHS + 1} workers died one after the other ({type(error).__name__})")
+            raise InputError(f"--ray: {DEATHS + 1} workers died in a row ({type(error).__name__})")
 
 
 _Read = list[tuple[Group, dict[str, Array] | Call]]

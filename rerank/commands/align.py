@@ -13,14 +13,14 @@ EXAMPLES = """\
 
 The target may be a reference or a translation, such as the output of `rerank`. Links are written as SOURCE-TARGET,
 indices of words from 0, as in Moses' aligned.grow-diag-final-and. A word has no link if its attention is highest on
-<s> or </s>. The attention of models of one direction is averaged. The links of both directions are symmetrized as by
+<s> or </s>. The attention of models of one direction is averaged. The links of both directions are symmetrized as in
 Moses' symal.
 
 A gold alignment has one of two formats:
 
 * One line per sentence: `3-4` or `3-4:S` for a sure link, `3p4`, `3?4` or `3-4:P` for a possible link.
-* One line per link, as in the shared task of NAACL 2003: `SENTENCE SOURCE TARGET S|P`, numbers from 1. In the files of
-  this task the words are of the languages L1 and L2. --source must be L1.
+* One line per link, as in the shared task of NAACL 2003: `SENTENCE SOURCE TARGET S|P`, numbers from 1. For the files of
+  this task, --source must be the language L1 and --target L2.
 
 The alignment error rate is printed on stdout, or on stderr if the links go to stdout."""
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("list", nargs="?", default="-", metavar="NBEST", help="n-best list as written by Moses (default: stdin)")
     read("--source", required=True, help="source, one sentence per line, line k (from 0) for id k")
     write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
-    add_choices(parser, "n-best list with all features and new totals, best candidate first")
+    add_choices(parser, "n-best list with all features and new total scores, best candidate first")
     add_confidence(parser)
     resources = parser.add_argument_group("resources")
     resources.add_argument(
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_number,
         default=0,
         metavar="N",
-        help="maximum number of sentences scored together (default: as many as have about 10,000 candidates)",
+        help="maximum number of sentences scored together (default: about 10,000 candidates in all)",
     )
     add_resources(resources)
     add, read, _ = declarers(parser.add_argument_group("rare options"))
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=KIND[:ARG]",
-        help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores of this list, "
+        help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores for NBEST, "
         "may be repeated",
     )
     add("--allow-code", action="store_true", help="permission for features that run code (command, module:Class)")

@@ -67,16 +67,16 @@ def add_confidence(parser: argparse.ArgumentParser) -> Container:
     add, read, write = declarers(group)
     write(
         "--confidence",
-        help="additional output, one line per source sentence: expected score of the translation (0 to 100), a tab, "
-        "and the probability that it is better than Moses' translation (empty if both are equal or Moses' translation "
-        "is not in the list)",
+        help="additional output, one line per source sentence: expected score of the translation in the tuning metric "
+        "(0 to 100), a tab, and the probability that the translation is better than Moses' (empty if both are equal or "
+        "Moses' translation is not in the list)",
     )
     add("--keep-unless", help=argparse.SUPPRESS)  # removed, see `read_outputs`
     read(
         "--moses-output",
         default="",
         help="translations by Moses, one line per source sentence, needed if Moses used MBR or consensus decoding "
-        "(default: candidates with the highest totals)",
+        "(default: candidates with the highest total scores)",
     )
     return group
 
@@ -126,8 +126,8 @@ def add_jobs(parser: Container, what: str) -> None:
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"maximum number of parallel {what}, which share the cores and GPUs "
-        "(default: number of models to train, at most one per GPU or, without a GPU, per core)",
+        help=f"maximum number of {what} run at the same time on shared cores and GPUs "
+        "(default: number of models to train, at most one per GPU, or one per core if there is none)",
     )
 
 
@@ -144,8 +144,8 @@ def add_allow_code(parser: Container, file: str) -> None:
     parser.add_argument(
         "--allow-code",
         action="store_true",
-        help=f"permission for features that run code (command, module:Class) although {file} belongs to another user "
-        "or is outside the working folder",
+        help=f"permission for features that run code (command, module:Class) even if {file} belongs to another user "
+        "or is outside the current folder",
     )
 
 
@@ -155,9 +155,8 @@ def add_ray(parser: Container, what: str) -> None:
         "--ray",
         default="",
         metavar="ADDRESS",
-        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS if it is set, otherwise "
-        "the cluster running on this machine, or a temporary one if there is none, needs moses-rerank[ray] "
-        "(default: no cluster)",
+        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS, else the one running on this "
+        "machine, else a temporary one. Requires moses-rerank[ray] (default: no cluster)",
     )
 
 

@@ -11,10 +11,10 @@ EXAMPLES = """\
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --source test.de --reference test.en
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --candidate 12 --against 1
 
-The difference of two scores is the sum over all features of weight times difference of values. By default, the
-candidate with the highest score is compared with Moses' choice, which is the candidate with the highest total or, with
---moses-output, the candidate whose text is Moses' output. If Moses' choice is the same candidate or not in the list,
-the best other candidate is used instead."""
+The difference of two scores is the sum of weight * difference of values over all features. By default, the candidate
+with the highest score is compared with Moses' choice, which is the candidate with the highest Moses score (total score)
+or, with --moses-output, the candidate whose text is Moses' output. If Moses' choice is the same candidate or not in the
+list, the best other candidate is used instead."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--moses-output",
         help="translations by Moses, one line per source sentence, needed if Moses used MBR or consensus decoding "
-        "(default: candidates with the highest totals)",
+        "(default: candidates with the highest total scores)",
     )
 
 

@@ -4,7 +4,7 @@ import argparse
 
 from rerank.commands.arguments import declarers
 
-HELP = "write a folder in which Moses' kbmira, mert and pro tune a scored n-best list"
+HELP = "write a folder to tune a scored n-best list with Moses' kbmira, mert or pro"
 EXAMPLES = """\
   moses-rerank export dev.scored.gz --reference dev.en --initial-weights moses.ini --output tuning
   MOSES=~/mosesdecoder/bin tuning/tune.sh kbmira

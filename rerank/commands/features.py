@@ -2,7 +2,7 @@
 
 import argparse
 
-HELP = "list the kinds of features, the values of models and the formats of score files"
+HELP = "list the kinds of features, the values of neural:DIR[…] and the formats of score files"
 EXAMPLES = ""
 
 

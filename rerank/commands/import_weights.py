@@ -4,7 +4,7 @@ import argparse
 
 from rerank.commands.arguments import declarers
 
-HELP = "convert the weights that Moses' kbmira, mert or pro found in a folder of `export` to an ini file"
+HELP = "convert the output of Moses' kbmira, mert or pro for a folder of `export` to an ini file"
 EXAMPLES = """\
   moses-rerank import-weights tuning tuning/kbmira.out --output weights.ini
   moses-rerank import-weights tuning tuning/weights.txt --output weights.ini     # mert"""

@@ -11,7 +11,7 @@ EXAMPLES = """\
 
 `init` inspects the files, infers the role of each file from its content and reports it. File names are used only to
 find the n-best list of the dev set: it is the list with a word such as `dev`, `tune` or `val` in its name. If no name
-has such a word, it is the only list that has a source and a reference and no word such as `test` or `eval` in its name.
+has such a word, the only list with a source and a reference and without a word such as `test` or `eval` is used.
 The next step is `moses-rerank run experiment.toml`."""
 
 

@@ -16,8 +16,8 @@ EXAMPLES = """\
 Equal candidates of different lists are merged into one, with the features of all these lists. For each list, a feature
 FromNAME is 1 for the candidates of this list and 0 for other candidates. The default names are List1, List2, and so on.
 
-Only forced decoding could compute Moses' features for candidates of another system. Instead, --missing sets one
-value of each feature for them. The tuned weight of FromNAME compensates for the average error of this value. Features
+Only forced decoding could compute Moses' features for candidates of another system. Instead, --missing gives these
+candidates one value per feature. The tuned weight of FromNAME compensates for the average error of this value. Features
 that need only the text, such as those of models, should be scored after the merge."""
 
 

@@ -20,7 +20,7 @@ PICTURES = {
     "attention": "attention of models for a sentence pair: target words in rows, source words in columns",
     "curves": "perplexity of models on dev (solid) and in training (dashed), over epochs and over minutes",
     "length": "BLEU of translations by source length",
-    "weights": "weights of dense features, for several runs with means, standard deviations and each weight as a dot",
+    "weights": "weights of dense features. Several runs are shown as dots with means and standard deviations",
 }
 
 
@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--word",
         type=positive_number,
         metavar="J",
-        help="number of a target word, from 1 (of a source word for backward models), whose attention is shown in each "
-        "dimension, for models with granularity=fine",
+        help="number (from 1) of a target word, or source word for backward models, to show its attention in each "
+        "dimension of models with granularity=fine",
     )
     add_device(parsers["attention"])
     _, read, _ = declarers(parsers["curves"])

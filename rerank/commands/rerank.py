@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument("--source", type=InputPath, metavar="FILE", help="source, to know the number of sentences")
     size.add_argument("--sentences", type=whole_number, metavar="N", help="number of source sentences")
     write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
-    add_choices(parser, "n-best list with new totals, best candidate first")
+    add_choices(parser, "n-best list with new total scores, best candidate first")
     _, read, _ = declarers(add_confidence(parser))
     read("--estimator", help="confidence.json of `run`, required for --confidence")
 

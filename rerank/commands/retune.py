@@ -11,7 +11,7 @@ from rerank.commands.arguments import (
     read_resources,
 )
 
-HELP = "train a reranker from the files of a tuning with mert-moses.pl"
+HELP = "train a reranker from the files of a run of mert-moses.pl"
 EXAMPLES = """\
   mert-moses.pl dev.de dev.en ~/moses/bin/moses model/moses.ini --working-dir $PWD/mert --decoder-flags "-threads 8"
   moses-rerank retune dev.de dev.en ~/moses/bin/moses mert/moses.ini --working-dir rerank-work \\
@@ -19,8 +19,8 @@ EXAMPLES = """\
 
 The positional arguments are the ones of mert-moses.pl. The decoder writes the n-best list of the dev set with the tuned
 weights. The next steps are those of `run`: train, score, tune and save the reranker. Steps whose inputs have not
-changed are skipped if the command is repeated. The working folder then contains the n-best list, weights.ini with all
-weights, and the folder `reranker` for `apply`."""
+changed are skipped if the command is repeated. At the end, the folder of --working-dir contains the n-best list,
+weights.ini with all weights, and the folder `reranker` for `apply`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -36,12 +36,12 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
-The default [models] and [features] are chosen by the size and vocabulary of the corpus. They take about 25 minutes on
-two cores, or less for a small corpus, and are written to experiment.toml in the output folder.
+The default [models] and [features] are chosen by the size and vocabulary of the corpus. The run then takes
+about 25 minutes on two cores, less for a small corpus, and writes both tables to experiment.toml in the output folder.
 `moses-rerank init` writes an experiment file for given files.
 
-Several test sets are tables [[test]], each with a name. A test set without "reference" is reranked, and the report
-lists the changes. Without a test set, cross-validated results on dev are printed.
+For several test sets, write one table [[test]] with a name for each. A test set without "reference" is reranked, and
+the report lists the changes. Without a test set, cross-validated results on dev are printed.
 
 A second run repeats only the stages whose inputs have changed."""
 
@@ -53,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser, "models and features")
     add_resources(parser)
     add_ray(parser, "training and scoring")
-    add(
-        "--link", action="store_true", help="symbolic links instead of copies of models and other files in the reranker"
-    )
+    add("--link", action="store_true", help="symbolic links instead of copies of files in the reranker folder")
     add_allow_code(parser, "EXPERIMENT")
 
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole_number,
         default=0,
         metavar="N",
-        help="number of random candidates that models score again one by one, to report the largest difference "
+        help="number of random candidates to score again one by one, to report the largest difference of model scores "
         "(default: 0)",
     )
 

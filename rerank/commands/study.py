@@ -22,7 +22,7 @@ A study file is an experiment file (see `run --help`) with an additional table:
   sizes = [1500, 3000, "all"]     # numbers of sentence pairs, from the start of the corpus (default: the whole corpus)
   seeds = 3                       # number of replicates of each size, or a list of seeds (default: 1)
 
-  [study.systems]                 # labels of [features] (default: one system with all features)
+  [study.systems]                 # features of each system (default: one system with all features)
   forward = ["NMT"]
   both = ["NMT", "NMTback"]
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     _, read, _ = declarers(parser)
     read("study", metavar="STUDY", help="study file (TOML)")
-    add_jobs(parser, "trainings and experiments")
+    add_jobs(parser, "training runs and experiments")
     add_resources(parser)
     add_ray(parser, "training and experiments")
     add_allow_code(parser, "STUDY")

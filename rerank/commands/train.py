@@ -27,7 +27,7 @@ EXAMPLES = """\
   moses-rerank train --preset cohn-align-glofer-pre --pretrained-model models/align --output models/glofer …
   torchrun --nproc-per-node 2 --no-python moses-rerank train --preset rnnsearch --output models/forward …
 
-Several presets, or --seeds, train several models. With torchrun, several processes train one model together."""
+With several presets or --seeds, several models are trained. With torchrun, several processes train one model."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="word alignment of the corpus, one line per pair, as Moses' aligned.grow-diag-final-and, required by the "
         "setting `guided_alignment`, optional for `lexicon`",
     )
-    add("--paper-sizes", action="store_true", help="sizes and training settings of the paper of the preset")
+    add("--paper-sizes", action="store_true", help="sizes and training settings from the paper of the preset")
     resources = parser.add_argument_group("resources")
     add_device(resources)
     add_jobs(resources, "models")
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of a trained model to start from, required by presets whose name ends in -pre",
     )
-    add("--resume", action="store_true", help="continuation of an interrupted training in --output, if there is one")
+    add("--resume", action="store_true", help="continue interrupted training in --output, if any")
 
 
 def run(arguments: argparse.Namespace) -> None:

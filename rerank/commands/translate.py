@@ -11,7 +11,7 @@ EXAMPLES = """\
   moses-rerank translate models/forward --source dev.de --nbest 20 --output dev.nmt.gz
   moses-rerank translate models/many/* --source test.de --beam 5 --unknown lex.f2e --output test.nmt
 
-Several models translate together, with the mean of their distributions. They must be forward models with the same
+Several models form an ensemble, which averages their distributions. They must be forward models with the same
 target vocabulary and direction (left to right or right to left). The only feature of an n-best list is the
 log-probability of each translation, the same value that `score` computes. `merge` combines the list with the list of
 Moses."""
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="best",
         type=positive_number,
         metavar="N",
-        help="candidates per sentence of an n-best list, at most the beam size (default: 1-best translations as text)",
+        help="n-best list with N candidates per sentence, at most the beam size (default: 1-best translations as text)",
     )
     add("--beam", type=positive_number, default=12, metavar="N", help="beam size, 1 is greedy search (default: 12)")
     add_device(parser)

@@ -19,7 +19,7 @@ EXAMPLES = """\
 
 New features, which have no initial weight, start at 0. BLEU is computed on the tokens of the files, after the filters.
 Moses' total includes features that Moses does not print, such as UnknownWordPenalty. They are ignored unless the list
-has the feature `rest`.
+has the feature of `score --feature rest:moses.ini`.
 
 `--tuner mean` averages the weights of `kbmira`, of `expected` and, without sparse features, of `mert`, and interpolates
 them with the initial weights. `--tuner auto` uses this mean, or an alternative that is significantly better in
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
     )
-    add("--seed", type=whole_number, metavar="N", help="random seed, not used by the tuner expected (default: 1)")
+    add("--seed", type=whole_number, metavar="N", help="random seed, not used by --tuner expected (default: 1)")
     add(
         "--folds",
         type=whole_number,
@@ -90,8 +90,8 @@ def _add_tuner_settings(group: Container) -> None:
         "--ridge",
         type=float,
         metavar="X",
-        help="strength of the L2 regularization, toward the initial weights for kbmira, mert and expected, toward 0 "
-        "for pro, not for mean and auto (default: kbmira 0, mert 0, expected 0.0001, pro 1)",
+        help="strength of the L2 regularization toward the initial weights (kbmira, mert, expected) or toward 0 (pro), "
+        "not for mean and auto (default: kbmira 0, mert 0, expected 0.0001, pro 1)",
     )
     add(
         "--sign",
@@ -110,7 +110,7 @@ def _add_rare_options(group: Container) -> None:
     add(
         "--fallback",
         action="store_true",
-        help="initial weights as the result if new features do not improve the cross-validated score, needs --folds, "
+        help="keep the initial weights if new features do not improve the cross-validated score, requires --folds, "
         "no effect for auto",
     )
     read(

@@ -11,9 +11,8 @@ EXAMPLES = """\
   moses-rerank validate dev.nbest.gz --source dev.de --reference dev.en --weights moses.ini
   moses-rerank validate merged.nbest --regroup --output dev.nbest
 
-The exit status is 2 if the list has errors (faults), and 0 if it has only warnings. With --regroup, all lines
-with the same id belong to one sentence. If a list was concatenated from parts whose ids start at 0, renumber them
-first."""
+The exit status is 2 if the list has errors, and 0 if it has only warnings. --regroup takes all lines with the same id
+as one sentence. If a list was concatenated from parts whose ids start at 0, renumber them first."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

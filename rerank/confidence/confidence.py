@@ -310,8 +310,6 @@ def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
     if confidence.weights != fingerprint(read_weights(weights)):
         raise InputError(f"{path}: fitted for other weights than the ones in {weights}")
     if confidence.moses_output and not moses_output:
-        taken = "The candidate with the highest total is used as Moses' choice"
-        log.warning(
-            f"{path}: fitted with Moses' output of dev, but none of this list is given (--moses-output). {taken}"
-        )
+        taken = "The candidate with the highest total score is used as Moses' choice"
+        log.warning(f"{path}: fitted with Moses' output, which is not given for this list (--moses-output). {taken}")
     return confidence

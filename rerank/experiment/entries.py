@@ -117,7 +117,7 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
         name = table.get("name")
         if not isinstance(name, str):
             other = "nothing" if name is None else repr(name)
-            raise InputError(f"test.name: expected a name in each [[test]], found {other} in number {number}")
+            raise InputError(f"test.name: expected a name, found {other} in the [[test]] with number {number}")
         check_name(name, "test")
         if name in TAKEN or name in tests:
             fault = "another test set has this name" if name in tests else "files of the results have this name"
@@ -284,8 +284,10 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
         request.check_corpus(request.reads(train))
         if leader is not None:
             check_forward(request.backward)
-            if not isinstance(leader, str) or "candidates" in entry:
-                raise InputError(f"translate_with: expected the name of a model, and no candidates, found {leader!r}")
+            if not isinstance(leader, str):
+                raise InputError(f"translate_with: expected the name of a model, found {leader!r}")
+            if "candidates" in entry:
+                raise InputError(f"candidates: with translate_with, give the number in the entry of {leader!r}")
             return ModelEntry(request, pretrained, group=leader)
         if "candidates" in entry:
             check_candidates(candidates, place.removeprefix("models."), request.backward)

@@ -65,7 +65,7 @@ class TuningEntry:
         tuning: tuner, metric and their settings.
         caution: cross-validation, fallback and ablation.
         filters: text filters that apply before the metric.
-        confidence: the metric that sentence-level confidence estimates.
+        confidence: metric that the sentence-level confidence estimates predict.
     """
 
     tuning: Tuning

@@ -82,7 +82,7 @@ class Side:
 
     Attributes:
         words: running words of the training text.
-        vocabulary: distinct words that are frequent enough for the vocabulary of a model of whole words.
+        vocabulary: distinct words that are frequent enough for the vocabulary of a word-level model.
         letters: distinct characters in all words.
         unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
     """
@@ -249,7 +249,7 @@ def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str
     minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
     third = " model" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
     return (
-        f"Chosen for {corpus.pairs:,} sentence pairs. Words that training has at least twice: {source.vocabulary:,} in "
+        f"Chosen for {corpus.pairs:,} sentence pairs. Words that occur at least twice: {source.vocabulary:,} in "
         f"the source and {target.vocabulary:,} in the target.",
         f"Of dev's words {100 * source.unknown:.1f} % in the source and {100 * target.unknown:.1f} % in the target are "
         "not among them.",

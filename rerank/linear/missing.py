@@ -105,6 +105,6 @@ def _fill(start: int, end: int, replacements: Replacements, place: str) -> Itera
     """
     if end - start > MOST_MISSING and replacements.blank:
         many = f"{end - start} sentences before {end} have no candidates"
-        raise InputError(f"{place}: {many}, expected at most {MOST_MISSING} one after the other")
+        raise InputError(f"{place}: {many}, expected at most {MOST_MISSING} in a row")
     for missing in range(start, end):
         yield replacements.line(missing, place)

@@ -181,7 +181,7 @@ def read_sentences(
 ) -> Iterator[list[Sentence]]:
     """Yield the sentences of a list with their sources, in groups of about `BATCH` candidates.
 
-    The sources of a group are read when all of its candidates are there: a source that grows may lag behind the list.
+    The sources of a group are read after all its candidates, as a source that is still written may lag behind.
 
     Args:
         nbest: the list.

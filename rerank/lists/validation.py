@@ -165,8 +165,7 @@ class Findings:
         for path, lines in zip(self._references, zip(*known, strict=True), strict=False):
             if count := lines.count(None):
                 first = f"{name_of(path)}:{lines.index(None) + 1}"
-                blank = f"blank line in one of several references, {count} in all"
-                self.warnings.append(f"{first}: {blank}. A missing reference does not count")
+                self.warnings.append(f"{first}: missing reference (blank line, {count} in all). It does not count")
         self._compare_texts([line for lines in self._references.values() for line in lines])
 
     def _compare_texts(self, references: list[str]) -> None:

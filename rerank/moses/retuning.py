@@ -206,7 +206,7 @@ def _is_usable(printed: str, source: str, marks: bool) -> bool:
     try:
         read_moses_output(printed, source, marks)
     except InputError as error:
-        log.warning(f"{error}. The candidates with the highest totals are used as Moses' choices on dev")
+        log.warning(f"{error}. The candidates with the highest total scores are used as Moses' choices on dev")
         return False
     return True
 

@@ -76,7 +76,7 @@ def ablation_chart(table: Ablation, metric: str) -> str:
             left, right = sorted((axis(0), axis(score - column[BASE].score)))
             parts.append(bar(kind, left, down, right - left, 10, f"{name}, {of}: {score:.2f}"))
             parts.append(label(WIDTH - 4, down + 9, f"{score:.2f}", "end"))
-    parts.append(label((LEFT + RIGHT) / 2, bottom + 30, f"{metric} above that of {BASE}", "middle"))
+    parts.append(label((LEFT + RIGHT) / 2, bottom + 30, f"{metric} minus that of {BASE}", "middle"))
     parts += legend(list(columns), 8, bottom + 52)
     fewer = f" (the {len(rows)} of {len(on_dev) - 1} that differ most)" if len(rows) < len(on_dev) - 1 else ""
     where = " and ".join(columns)
@@ -158,8 +158,8 @@ def ngrams_chart(changes: NgramChanges) -> str:
             down += 26
         down += 12
     caption = (
-        "N-grams of 1 to 4 words with more or fewer matches in the references than in Moses' translations, largest "
-        f"differences first, on {counted(changes.sentences, 'sentence')}."
+        "N-grams of 1 to 4 words that match the references more or less often after reranking, largest differences "
+        f"first, on {counted(changes.sentences, 'sentence')}."
     )
     return figure("N-grams won and lost", caption, down, parts, role="group")
 
@@ -185,7 +185,7 @@ def margin_chart(quarters: Sequence[Bin]) -> str:
         f"text, in quarters of the {sentences} that have one.",
         [(name, str(each.sentences)) for name, each in zip(QUARTERS, quarters, strict=False)],
         {name: [each.scores[name] for each in quarters] for name in quarters[0].scores},
-        ("BLEU", "margin of Moses' choice, number of sentences"),
+        ("BLEU", "margin of Moses' choice (sentences)"),
     )
 
 

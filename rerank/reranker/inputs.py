@@ -86,7 +86,7 @@ def features_of(features: object, argument: str = "features") -> dict[str, str]:
     """Return features as a dict from label to `KIND[:ARG]`.
 
     Raises:
-        InputError: the value is no mapping from text to text. The message names `argument`.
+        InputError: the value is not a dict from str to str. The message names `argument`.
     """
     texts = mapping_of(features, argument, "KIND[:ARG] by label")
     for label, text in texts.items():
@@ -99,7 +99,7 @@ def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
     """Return a mapping as a dict. `what` describes its content in messages.
 
     Raises:
-        InputError: the value is no mapping, or a key is no text. The message names `argument`.
+        InputError: the value is not a dict, or a key is not a str. The message names `argument`.
     """
     if not isinstance(values, Mapping):
         raise InputError(f"{argument}: expected a mapping, {what}, found {shown(values)}")

@@ -173,7 +173,7 @@ def _envelope(slopes: Array, heights: Array, number: int, room: Room) -> int:
     r"""Put the envelope of the first `number` kept candidates, sorted by slope, on the stack and return its size.
 
     The lines on the stack are the envelope so far. `since` is the x from which each is the best. A new line c is the
-    steepest. If it crosses the top line b right of since[b], c is the best from there on (left). Otherwise b is never
+    steepest. If it crosses the top line b after since[b], c is best from there on (left plot). Otherwise b is never
     the best and is removed (right):
 
         a \       / c       a \   / c

@@ -231,7 +231,7 @@ def ablation_cells(ablation: Ablation) -> list[list[str]]:
 def ablation_notes(ablation: Ablation) -> list[str]:
     """Return the meaning of p, and a warning if the new features do not help."""
     on_dev = ablation.columns["dev"]
-    notes = [f"p: against {BASE}, in rows 'without …' against {EVERY}"]
+    notes = [f"p: against {BASE}; rows 'without …': against {EVERY}"]
     if on_dev[EVERY].score <= on_dev[BASE].score:
         notes.append("warning: the new features do not improve the cross-validated score")
     return notes

@@ -246,7 +246,7 @@ def _old(tunings: Tunings, unseen: Unseen) -> Array:
 
 
 def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Method]:
-    """Return the ways to compare: the mean of tuners first, then its alternatives.
+    """Return the tuning methods to compare: the mean of tuners first, then its alternatives.
 
     Alternatives are single tuners, a larger ridge, the mean without the new features, and the mean without the harmful
     features. A new feature is harmful if the score rises when its weight is set to 0 and the others stay as they are.

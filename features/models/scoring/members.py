@@ -102,7 +102,7 @@ class Members:
         return tuple(folds)
 
     def _without(self, folds: tuple[int, ...]) -> list[Model]:
-        """Return the models, each with the weights for its fold, which were trained without it."""
+        """Return the models, each with the weights that were trained without its fold."""
         for number, fold in enumerate(folds):
             if (number, fold) not in self._loaded:
                 model = load_model(self._folders[number], self._device, weights_file(fold))

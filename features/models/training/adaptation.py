@@ -45,7 +45,7 @@ class Adaptation:
     """Fine-tuning on dev: once without each fold, and once on all of dev.
 
     Attributes:
-        planned: number of updates in all of them.
+        planned: total number of updates.
     """
 
     def __init__(self, run: Run, task: Task) -> None:

@@ -151,7 +151,7 @@ def constant(settings: Training, epoch: int, progress: float) -> float:
 
 
 def halving(settings: Training, epoch: int, progress: float) -> float:
-    """Return a factor that is halved after `hold` epochs, and then every `every` epochs.
+    """Return a factor that is halved after `decay_start` epochs, and then every `decay_interval` epochs.
 
     Luong et al. 2015 and Yang et al. 2017 use this schedule.
     """

@@ -25,7 +25,7 @@ REMARKS = {
     "train": ("Training corpus of the models.",),
     "dev": ("Set on which weights are tuned. It also decides when the training of a model stops.",),
     "test": (
-        "Test set, reranked and, if it has references, evaluated. Several test sets are tables [[test]] with names.",
+        "Test set, reranked and, if it has references, evaluated. For several, write tables [[test]] with names.",
     ),
     "models": ("Models to train, by name. `moses-rerank presets` lists presets and settings.",),
     "features": (

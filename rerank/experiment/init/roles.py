@@ -129,7 +129,7 @@ def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[
 
 
 def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
-    """Record the reason for texts of a list that are used neither as source nor as reference."""
+    """Record why texts of a list are used neither as source nor as reference."""
     for path, split in lists.items():
         for text in texts[path]:
             if text not in (*split.sources, *split.references):
@@ -145,7 +145,7 @@ def _find_dev(
     if not possible and complete:
         are = "is" if len(complete) == 1 else "are"
         tests = f"{_listed([each.path for each in complete])} {are} named like a test set"
-        roles.missing.append(f"no list of dev: {tests}. Put 'dev' into the name of the list to tune on")
+        roles.missing.append(f"no dev list: {tests}. Put 'dev' into the name of the list to tune on")
         return None
     if not possible:
         roles.missing.append("no n-best list with its source and a reference")
@@ -251,7 +251,7 @@ def _find_initial_weights(inis: Sequence[str], others: Sequence[str], dev: ListC
     possible = list(weights)
     if (len(possible) > 1 or not inis) and dev is not None:
         possible = [path for path in weights if _has_all(path, dev)]
-        reason = f"no weight for every feature of {dev.path}"
+        reason = f"no weight for some features of {dev.path}"
         roles.reasons |= {path: reason for path in weights if path not in possible}
     if len(possible) == 1:
         roles.start = possible[0]

@@ -145,7 +145,7 @@ def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None
     texts = TrainingFiles(corpus=parallel, dev=parallel)
     train_model(TrainingRequest("luong-global-dot", settings=small), texts, str(tmp_path / "after"), "cpu")
     with pytest.raises(
-        InputError, match="after: expected a model on words, from left to right, with decoder 'attend-fi"
+        InputError, match="after: expected a left-to-right model on words with decoder 'attend-first', so"
     ):
         load(f"links:{tmp_path / 'after'}")
     bare = [Sentence(0, ("x",), (("a",),), (parse_line(b"0 ||| a ||| L= 1 ||| 0", 1),))]

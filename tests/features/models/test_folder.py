@@ -69,7 +69,10 @@ def test_a_folder_that_is_not_there() -> None:
         ('{"format": ' + "9" * 5000 + "}", "a number of too many digits"),
         ('{"format": 3}', "'preset': found '', expected a name"),
         ('{"format": 3, "preset": "x"}', "'direction': found '', expected forward or backward"),
-        ('{"format": 3, "preset": "x", "direction": "forward"}', "'architecture': found None, expected settings"),
+        (
+            '{"format": 3, "preset": "x", "direction": "forward"}',
+            "'architecture': found None, expected an object of settings",
+        ),
     ],
 )
 def test_a_config_that_is_none(kept: Path, content: str, message: str) -> None:
@@ -99,7 +102,7 @@ def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int)
         ("", {"right_to_left": "no"}, "'right_to_left': found 'no', expected true or false"),
         ("", {"partner": "/etc"}, "'partner': found '/etc', expected"),
         ("", {"corpus": 3}, "'corpus': found 3, expected 12 hexadecimal digits"),
-        ("", {"architecture": 3}, "'architecture': found 3, expected settings"),
+        ("", {"architecture": 3}, "'architecture': found 3, expected an object of settings"),
         ("", {"training": {"rat": 1}}, "unknown setting 'rat'"),
         ("architecture", {"hidden_size": "x"}, "setting 'hidden_size': expected a whole number"),
         ("architecture", {"hidden_size": "12"}, "setting 'hidden_size': found '12', expected 12"),

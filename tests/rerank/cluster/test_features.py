@@ -85,7 +85,7 @@ def test_what_kills_every_worker_ends_in_one_line_and_keeps_what_was_scored(
     whole = score()[1]
     status, out, err = score("--ray", cluster, "--output", "scored", deaths=100)
     assert (status, out) == (2, b"")
-    assert err.splitlines()[-1].startswith("moses-rerank score: --ray: 4 workers died one after the other")
+    assert err.splitlines()[-1].startswith("moses-rerank score: --ray: 4 workers died in a row")
     assert (Path("deaths").read_text(), Path("scored").exists()) == ("96", False)
     read, groups = FeatureSet.values_of_models, []
     monkeypatch.setattr(FeatureSet, "values_of_models", lambda self, group: groups.append(group) or read(self, group))

@@ -176,7 +176,7 @@ def test_a_missing_output_of_moses_is_warned_of_if_dev_had_one(command: Command,
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", confidence]
     rerank += ["--confidence", tmp_path / "estimates"]
     status, _, err = command(*rerank)
-    warning = f"warning: {confidence}: fitted with Moses' output of dev, but none of this list is given"
+    warning = f"warning: {confidence}: fitted with Moses' output, which is not given for this list"
     assert status == 0 and warning in err
     assert "warning" not in command(*rerank, "--moses-output", tmp_path / "dev.moses")[2]
 

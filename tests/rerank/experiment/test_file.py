@@ -117,7 +117,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
             "features.NMT: no model 'pair'. Expected pair/forward or pair/backward",
         ),
         ("neural:forward", "links:back", "features.NMT: expected a forward model, 'back' is not one"),
-        ("neural:forward", "agreement:forward,back", "features.NMT: 'back': expected a model on words, from left to"),
+        ("neural:forward", "agreement:forward,back", "features.NMT: 'back': expected a left-to-right model on"),
         ("neural:forward", "neural:forward[fertility]", "features.NMT: 'forward': a model without global fertility"),
         (
             "neural:forward",
@@ -289,8 +289,8 @@ def test_where_reports_go(write: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('name = "news"\n', "", "test.name: expected a name in each [[test]], found nothing in number 1"),
-        ('name = "talks.2016"', "name = 3", "test.name: expected a name in each [[test]], found 3 in number 2"),
+        ('name = "news"\n', "", "test.name: expected a name, found nothing in the [[test]] with number 1"),
+        ('name = "talks.2016"', "name = 3", "test.name: expected a name, found 3 in the [[test]] with number 2"),
         ("talks.2016", "news", "test.news: another test set has this name. Choose another one"),
         (
             "talks.2016",
@@ -405,6 +405,10 @@ right = {{ preset = "rnnsearch", right_to_left = true, candidates = 3 }}
         (
             'translate_with = "plain"',
             r"models\.other\.translate_with: expected the name of a model with candidates, found 'plain'",
+        ),
+        (
+            'translate_with = "left", candidates = 3',
+            "candidates: with translate_with, give the number in the entry of 'l",
         ),
         (
             'translate_with = "left", backward = true',

@@ -122,7 +122,7 @@ def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Com
     nbest, weights = write("list", f"0 ||| a ||| L= 1\n{10**17} ||| b ||| L= 1\n"), write("w", "L= 1\n")
     near, blank = write("near", "0 ||| a ||| L= 1\n"), ("--on-missing", "blank")
     status, out, err = command("rerank", nbest, "--weights", weights, *blank, "--output", write("o", ""))
-    many = f"{10**17 - 1} sentences before {10**17} have no candidates, expected at most 10000000 one after the other"
+    many = f"{10**17 - 1} sentences before {10**17} have no candidates, expected at most 10000000 in a row"
     assert (status, f"{nbest}:2: {many}" in err, out) == (2, True, b"")
     status, _, err = command("rerank", near, "--weights", weights, "--sentences", 10**17, *blank)
     assert (status, "near, at its end: 99999999999999999 sentences before" in err) == (2, True)

@@ -224,7 +224,7 @@ def test_the_output_of_the_decoder_is_its_choice_on_dev(
     decoder("printed = 2")
     (folder / "models.toml").write_text(ALONE)
     status, _, err = command(*arguments("--nbest", "5"))
-    assert (status, "highest totals" in err, "no line is a candidate" in err) == (0, False, False), err
+    assert (status, "highest total scores" in err, "no line is a candidate" in err) == (0, False, False), err
     assert (folder / "work" / "dev.moses").read_bytes().replace(b" \n", b"\n") == candidates_of(folder / "dev.nbest", 2)
     assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is True
 
@@ -243,7 +243,7 @@ def test_an_output_of_the_decoder_that_cannot_be_used(
     (folder / "models.toml").write_text(ALONE)
     status, _, err = command(*arguments("--nbest", "5"))
     assert status == 0 and f"warning: work/{message}" in err, err
-    assert ". The candidates with the highest totals are used as Moses' choices on dev\n" in err
+    assert ". The candidates with the highest total scores are used as Moses' choices on dev\n" in err
     assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is False
 
 

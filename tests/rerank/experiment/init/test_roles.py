@@ -234,8 +234,8 @@ def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
     roles = roles_of(files | {"a.ini": other, "z.ini": files["moses.ini"].replace(b"LM0= 0.14", b"LM0= 0.1 0.4")})
     assert roles.start == "moses.ini"
     told = roles.lines()
-    assert told[0] == "a.ini: not used (weights; no weight for every feature of dev.nbest)"
-    assert told[-1] == "z.ini: not used (weights; no weight for every feature of dev.nbest)"
+    assert told[0] == "a.ini: not used (weights; no weight for some features of dev.nbest)"
+    assert told[-1] == "z.ini: not used (weights; no weight for some features of dev.nbest)"
 
 
 @pytest.mark.parametrize("form", ["dense", "init.opt"])
@@ -251,7 +251,7 @@ def test_weights_without_sections(roles_of: RolesOf, files: Files, form: str) ->
     Path("moses.ini").unlink()
     roles = roles_of(more)
     assert (roles.start, roles.missing) == ("w", [])
-    assert roles.reasons["few"] == "no weight for every feature of dev.nbest"
+    assert roles.reasons["few"] == "no weight for some features of dev.nbest"
 
 
 def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
@@ -281,10 +281,10 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
             {"dev.nbest": None, "test.nbest": None, "a": "dev.nbest", "b": "test.nbest"},
             ["a and b could each be the list of dev (put 'dev' into the name of one)"],
         ),
-        ({"dev.nbest": None}, [f"no list of dev: test.nbest is named like a test set. {PUT}"]),
+        ({"dev.nbest": None}, [f"no dev list: test.nbest is named like a test set. {PUT}"]),
         (
             {"dev.nbest": None, "test.nbest": None, "newstest2016": "dev.nbest", "run_eval": "test.nbest"},
-            [f"no list of dev: newstest2016 and run_eval are named like a test set. {PUT}"],
+            [f"no dev list: newstest2016 and run_eval are named like a test set. {PUT}"],
         ),
         ({"train.de": None}, [NO_CORPUS]),
         (
