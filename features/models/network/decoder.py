@@ -40,6 +40,8 @@ class Decoder(nn.Module, ABC):
     """
 
     attends = True
+    recurrent = True
+    """Whether a step needs the state after the previous step, so that all steps cannot run at once."""
     readers: tuple[str, ...] = ()
     """Names of the linear layers whose input begins with the context."""
     stacked = True

@@ -5,6 +5,8 @@ attention function is many times slower on a CPU.
 """
 
 import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +15,16 @@ from torch.nn import functional
 from features.models.network.cells import Layer, StepInput
 from features.models.network.decoder import State, StepOutput
 from features.models.network.encoder import Encoded
+from features.models.network.paths import Block
 from features.models.network.source import Source
 from features.models.settings import Architecture
+
+
+class Part(NamedTuple):
+    """Consecutive nodes of a prefix tree."""
+
+    nodes: slice
+    source: Source  # spread to these nodes
 
 
 class Dense(nn.Linear):
@@ -44,11 +54,17 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple
     Returns:
         Weighted sums of the values, (B, T, H), and the weights, (B, heads, T, S).
     """
-    batch, heads, steps, size = queries.shape
-    scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (B·heads, T, S)
-    weights = torch.softmax(scores.view(batch, heads, steps, -1) + bias.unsqueeze(1), dim=-1)  # (B, heads, T, S)
-    contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values.flatten(0, 1))  # (B·heads, T, d)
-    return contexts.view(batch, heads, steps, -1).transpose(1, 2).flatten(2), weights  # contexts (B, T, H)
+    contexts, weights = _weighted(queries, keys, values, bias.unsqueeze(1))
+    return contexts.transpose(1, 2).flatten(2), weights  # contexts (B, T, H)
+
+
+def _weighted(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Return weighted sums (A, B, T, d) and weights (A, B, T, S) of values (A, B, S, d), for queries (A, B, T, d)."""
+    steps, size = queries.shape[2:]
+    scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (A·B, T, S)
+    weights = torch.softmax(scores.view(*queries.shape[:3], -1) + bias, dim=-1)  # (A, B, T, S)
+    contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values.flatten(0, 1))  # (A·B, T, d)
+    return contexts.view(*queries.shape[:2], steps, size), weights
 
 
 def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
@@ -95,6 +111,30 @@ class SelfAttention(nn.Module):
         self.norm = nn.LayerNorm(hidden)
         self.project, self.out = Dense(hidden, 3 * hidden), Dense(hidden, hidden)
         self.dropout = nn.Dropout(dropout)
+
+    def along_paths(self, rows: Tensor, parts: Sequence[slice], blocks: Sequence[Block]) -> Tensor:
+        """Return the output (N, H) at the nodes of a prefix tree, which attend to the nodes of their paths.
+
+        `rows` (N, H) are overwritten. `parts` divide them into rows that are processed together.
+        """
+        size = rows.shape[1] // self.heads
+        queries, keys, values = rows.new_empty(3, self.heads, len(rows), size)  # (heads, N, d) each
+        for part in parts:
+            projected = self.project(self.norm(rows[part])).view(-1, 3, self.heads, size)  # (n, 3, heads, d)
+            for whole, own in zip((queries, keys, values), projected.unbind(1), strict=True):
+                whole[:, part] = own.transpose(0, 1)  # (heads, n, d)
+        contexts = torch.empty_like(queries)  # (heads, N, d)
+        for block in blocks:
+            paths, asking, _ = block.bias.shape  # P, M
+            query, key, value = (
+                whole.index_select(1, chosen).view(self.heads, paths, -1, size)  # (heads, P, M or T, d)
+                for whole, chosen in ((queries, block.queries), (keys, block.keys), (values, block.keys))
+            )
+            sums = _weighted(query, key, value, block.bias)[0].view(self.heads, paths * asking, size)  # (heads, P·M, d)
+            contexts.index_copy_(1, block.nodes, sums.index_select(1, block.computed))
+        for part in parts:
+            rows[part] += self.out(contexts[:, part].transpose(0, 1).flatten(1))  # (n, H)
+        return rows
 
     def forward(self, rows: Tensor, before: Layer, bias: Tensor) -> tuple[Tensor, Layer]:
         """Return the output (B, T, H), and the keys and values of all positions, (B, heads, t+T, 2d).
@@ -206,6 +246,7 @@ class TransformerDecoder(nn.Module):
     """
 
     readers: tuple[str, ...] = ()
+    recurrent = False
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -244,6 +285,25 @@ class TransformerDecoder(nn.Module):
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
         """Return the normalized output of the top layer."""
         return steps.top
+
+    def tree(self, rows: Tensor, parts: Sequence[Part], blocks: Sequence[Block]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield softmax inputs (n, H) and attention rows (n, S) at the nodes of a prefix tree, part by part.
+
+        Args:
+            rows: (N, H) vectors of the nodes' last words with their positions (`place`), are overwritten.
+            parts: consecutive nodes, with the sources that they share.
+            blocks: the paths of the tree.
+        """
+        width, top = 2 * rows.shape[1], self._layers()[-1]
+        for number, layer in enumerate(self._layers()):
+            rows = layer.attention.along_paths(rows, [part.nodes for part in parts], blocks)
+            own = slice(rows.shape[1] + number * width, rows.shape[1] + (number + 1) * width)
+            for part in parts:
+                keys_values = part.source.states[..., own]  # (sources, S, 2H)
+                seen, weights = layer.source_attention(rows[part.nodes].unsqueeze(1), keys_values, part.source)
+                rows[part.nodes] = layer.feedforward(seen[:, 0])  # (n, H)
+                if layer is top:
+                    yield self.norm(rows[part.nodes]), weights[:, :, 0].mean(dim=1)  # (n, H), (n, S)
 
     def forward(self, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
         """Return the softmax inputs (T, B, H) and the attention rows (T, B, S) of all steps.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from features.arrays import Integers
@@ -13,7 +14,7 @@ from features.models.folder import Model
 from features.models.network.decoder import State
 from features.models.network.lexicon import ENTRIES, Lexical
 from features.models.network.softmax import BLOCK
-from features.models.network.source import gather, join
+from features.models.network.source import Source, gather, join
 from features.models.settings import Architecture
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
@@ -33,18 +34,18 @@ class Walk:
     """A model, its encoded sources, and its state after all prefixes of the current length.
 
     Attributes:
+        network: the network of the model.
+        architecture: its settings.
+        device: device of the model.
         source: the encoded sources.
         at_once: number of prefixes that may take a step at once.
     """
 
     def __init__(self, model: Model, sources: Sequence[tuple[str, ...]]) -> None:
-        self.network, self._device = model.network, model.device
+        self.network, self.device, self.architecture = model.network, model.device, model.config.architecture
         self.source = self.network.encode(pad([model.source.encode(source) for source in sources], model.device))
         self._state = self.network.decoder.start(self.source)
-        held = _bytes_of_prefix(model.config.architecture, self.source.bias.shape[1])
-        prefixes = max(1, MEMORY[model.device.type] // held)
-        # a multiple of the softmax's block of rows
-        self.at_once = prefixes - prefixes % BLOCK if prefixes > BLOCK else prefixes
+        self.at_once = fitting(_bytes_of_prefix(self.architecture, self.source.bias.shape[1]), model.device)
 
     def step(self, sources: Integers, words: Integers, parents: Integers) -> Stepped:
         """Run the step of N prefixes without changing the state of the walk.
@@ -54,20 +55,31 @@ class Walk:
             words: (N,) last word of each prefix.
             parents: (N,) index of the prefix that is one word shorter. At the root, index of the source.
         """
-        decoder, counts = self.network.decoder, np.bincount(sources, minlength=len(self.source.states))  # (sources,)
-        source = self.source.spread(self.on_device(sources), tuple(counts.tolist()))
+        decoder, source = self.network.decoder, self.spread(sources)
         step_input = decoder.step_input(self.network.embed(self.on_device(words), source))  # (N, E)
         step, state = decoder.step(step_input, gather(self._state, self.on_device(parents)), source)
         outputs = decoder.output(step, step_input.vectors)  # (N, H)
         return Stepped(state=state, outputs=outputs, lexical=self.network.lexical(source, step.row), row=step.row)
 
+    def spread(self, sources: Integers) -> Source:
+        """Return the encoded sources for N prefixes with these sources (N,), ascending."""
+        counts = np.bincount(sources, minlength=len(self.source.states))  # (sources,)
+        return self.source.spread(self.on_device(sources), tuple(counts.tolist()))
+
     def go_on(self, states: Sequence[State]) -> None:
         """Advance to the next length: set the state to the concatenated states of all steps of this length."""
         self._state = join(states)
 
-    def on_device(self, numbers: Integers) -> Tensor:
+    def on_device(self, numbers: Integers, dtype: torch.dtype | None = None) -> Tensor:
         """Return the integers as a tensor on the model's device."""
-        return on_device(numbers, self._device)
+        return on_device(numbers, self.device, dtype)
+
+
+def fitting(size: int, device: torch.device) -> int:
+    """Return how many prefixes of `size` bytes are processed at once on a device."""
+    prefixes = max(1, MEMORY[device.type] // size)
+    # a multiple of the softmax's block of rows
+    return prefixes - prefixes % BLOCK if prefixes > BLOCK else prefixes
 
 
 def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:

@@ -16,7 +16,8 @@ from features.models.folder import Model
 from features.models.scoring import walk
 from features.models.scoring.alone import score_alone
 from features.models.scoring.members import fold, lower
-from features.models.scoring.tree import paths_of, prefix_tree, score_tree
+from features.models.scoring.prefixes import paths_of, prefix_tree
+from features.models.scoring.tree import score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
 from features.models.settings import Architecture
 from features.models.tables import VALUES

@@ -1,0 +1,113 @@
+"""Prefixes of all lengths together, layer by layer, for models without recurrence."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from features.arrays import Integers
+from features.models.network.lexicon import ENTRIES
+from features.models.network.paths import blocks_of
+from features.models.network.transformer import Part, place
+from features.models.scoring.prefixes import Level
+from features.models.scoring.walk import Walk, fitting
+
+POSITIONS = {"cpu": 2**13, "cuda": 2**20}
+"""Positions of paths whose keys and values are gathered together."""
+
+STRETCH = 8
+"""Maximum number of parts, sets of nodes that are processed together, whose keys and values are in memory."""
+
+
+class Nodes(NamedTuple):
+    """Nodes of all depths with the edges that leave them. The nodes of one source are together."""
+
+    sources: Integers  # (N,) source of each node, ascending
+    words: Integers  # (N,) last token of each prefix
+    depths: Integers  # (N,) length of each prefix
+    leaving: Integers  # (M,) node that each edge leaves, ascending
+    next_words: Integers  # (M,) token of each edge
+
+    def cut(self, nodes: slice) -> "Nodes":
+        """Return some of the nodes, counted from the first of them."""
+        edges = slice(*np.searchsorted(self.leaving, (nodes.start, nodes.stop)))
+        of_edges = (self.leaving[edges] - nodes.start, self.next_words[edges])
+        return Nodes(self.sources[nodes], self.words[nodes], self.depths[nodes], *of_edges)
+
+
+def read_parallel(walk: Walk, levels: Sequence[Level], paths: Sequence[Integers]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the log-probability (M,) of each edge of a level, and the attention rows (N, S) of its nodes.
+
+    Args:
+        walk: the model before the first step.
+        levels: the prefix tree.
+        paths: nodes on the path of each candidate, numbered over all levels from the root on.
+    """
+    nodes, node_at, edge_at = _by_source(levels)
+    moved = [node_at[path] for path in paths]
+    roots = np.array([path[0] for path in moved])  # (candidates,)
+    size = fitting(_bytes_of_node(walk), walk.device)
+    log_probs, rows = [], []
+    for stretch in _stretches(nodes.sources, STRETCH * size):
+        inside = np.flatnonzero((stretch.start <= roots) & (roots < stretch.stop))
+        below = [moved[number] - stretch.start for number in inside]
+        for of_edges, of_nodes in _read(walk, nodes.cut(stretch), below, size):
+            log_probs.append(of_edges)
+            rows.append(of_nodes)
+    of_edges = torch.cat(log_probs)[walk.on_device(edge_at)]  # (all edges,)
+    of_nodes = torch.cat(rows)[walk.on_device(node_at)]  # (all nodes, S)
+    each_edge = torch.split(of_edges, [len(level.nodes) for level in levels])
+    yield from zip(each_edge, torch.split(of_nodes, [len(level.sources) for level in levels]), strict=True)
+
+
+def _by_source(levels: Sequence[Level]) -> tuple[Nodes, Integers, Integers]:
+    """Return nodes and edges by source, and the places there of the nodes and edges of all levels."""
+    sources, words, next_words = (
+        np.concatenate([getattr(level, name) for level in levels]) for name in ("sources", "words", "next_words")
+    )
+    starts = np.cumsum([0, *(len(level.sources) for level in levels)])
+    depths = np.repeat(np.arange(len(levels)), np.diff(starts))  # (N,)
+    order = np.argsort(sources, kind="stable")  # (N,)
+    node_at = np.argsort(order)  # (N,)
+    leaving = node_at[
+        np.concatenate([level.nodes + start for level, start in zip(levels, starts, strict=False)])
+    ]  # (M,)
+    edges = np.argsort(leaving, kind="stable")  # (M,)
+    nodes = Nodes(sources[order], words[order], depths[order], leaving[edges], next_words[edges])
+    return nodes, node_at, np.argsort(edges)
+
+
+def _stretches(sources: Integers, size: int) -> Iterator[slice]:
+    """Yield slices of at most `size` nodes, or the nodes of one source, that do not divide the nodes of a source."""
+    ends = [*(np.flatnonzero(np.diff(sources)) + 1), len(sources)]
+    start = 0
+    for end, after in zip(ends, [*ends[1:], None], strict=True):
+        if after is None or after - start > size:
+            yield slice(start, int(end))
+            start = int(end)
+
+
+def _read(walk: Walk, nodes: Nodes, paths: Sequence[Integers], size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield log-probabilities of edges (M,) and attention rows (n, S), for parts of `size` nodes of whole sources."""
+    network, count = walk.network, len(nodes.sources)
+    spans = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    parts = [Part(span, walk.spread(nodes.sources[span])) for span in spans]
+    words = walk.on_device(nodes.words)
+    vectors = torch.cat([network.embed(words[part.nodes], part.source) for part in parts])  # (N, E)
+    depths = walk.on_device(nodes.depths, vectors.dtype).unsqueeze(1)  # (N, 1)
+    blocks = list(blocks_of(paths, POSITIONS[walk.device.type], walk.device))
+    outputs = network.decoder.tree(place(vectors, depths), parts, blocks)
+    for part, (output, row) in zip(parts, outputs, strict=True):
+        here = nodes.cut(part.nodes)
+        lexical, next_words = network.lexical(part.source, row), walk.on_device(here.next_words)
+        yield network.softmax.chosen(output, here.leaving, next_words, lexical), row  # (M,), (n, S)
+
+
+def _bytes_of_node(walk: Walk) -> int:
+    """Return approximately how many bytes a node takes in a layer."""
+    a, positions = walk.architecture, walk.source.bias.shape[1]
+    known = 3 * ENTRIES if a.lexicon != "none" else 0
+    copied = (1 + 2 * a.decoder_layers) * a.hidden_size if walk.device.type == "cuda" else 0  # see `Source.spread`
+    return 4 * (positions * (3 * a.attention_heads + known + copied) + 12 * a.hidden_size + 2 * a.feedforward_size)
