@@ -32,6 +32,9 @@ class Additive(nn.Module):
     learned.
     """
 
+    scale = 2
+    """Factor of the keys: the sum inside tanh is doubled once for the keys, not at every step."""
+
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.key = nn.Linear(architecture.annotation, architecture.attention_size, bias=False)
@@ -39,12 +42,12 @@ class Additive(nn.Module):
         self.fine = architecture.granularity == "fine"
         self.out = nn.Linear(architecture.attention_size, architecture.annotation if self.fine else 1, bias=False)
 
-    def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
+    def forward(self, query: Tensor, source: Source, terms: list[Tensor]) -> Tensor:
         """Return scores (B, S), or (B, S, K) with granularity `fine`. Terms are broadcast to the keys."""
         hidden = self.query(query).unsqueeze(1)  # (B, 1, A)
         for term in terms:
             hidden = hidden + term
-        halves = torch.sigmoid_((keys + hidden).mul_(2))  # (B, S, A)
+        halves = torch.sigmoid_(source.plus_keys(self.scale * hidden))  # (B, S, A)
         # v' tanh(x) = v' (2 sigmoid(2x) - 1) = 2 v' sigmoid(2x) - sum(v)
         scores: Tensor = 2 * self.out(halves) - self.out.weight.sum(dim=1)  # (B, S, K) or (B, S, 1)
         return scores if self.fine else scores.squeeze(-1)  # (B, S, K) or (B, S)
@@ -55,21 +58,23 @@ class Additive(nn.Module):
         return torch.cat([self._scores(part, keys) for part in torch.split(queries, steps, dim=1)], dim=1)  # (B, T, S)
 
     def _scores(self, queries: Tensor, keys: Tensor) -> Tensor:
-        hidden = keys.unsqueeze(1) + self.query(queries).unsqueeze(2)  # (B, T, S, A)
-        scores: Tensor = 2 * self.out(torch.sigmoid_(hidden.mul_(2))) - self.out.weight.sum()  # (B, T, S, 1)
+        hidden = keys.unsqueeze(1) + self.scale * self.query(queries).unsqueeze(2)  # (B, T, S, A)
+        scores: Tensor = 2 * self.out(torch.sigmoid_(hidden)) - self.out.weight.sum()  # (B, T, S, 1)
         return scores.squeeze(-1)  # (B, T, S)
 
 
 class Dot(nn.Module):
     """Dot product score f = q' e_i (Luong eq. 7)."""
 
+    scale = 1
+
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.key: nn.Module = nn.Identity()
 
-    def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
+    def forward(self, query: Tensor, source: Source, terms: list[Tensor]) -> Tensor:
         """Return scores (B, S)."""
-        return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)  # (B, S)
+        return source.times_keys(query)
 
     def over(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Return scores (B, T, S)."""
@@ -92,6 +97,8 @@ class Location(nn.Module):
     Here the softmax covers the positions of the sentence only.
     """
 
+    scale = 1
+
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.position = nn.Linear(architecture.hidden_size, architecture.max_positions + 1, bias=False)
@@ -100,9 +107,9 @@ class Location(nn.Module):
         """Return empty keys (B, S, 0): this score does not use the annotations."""
         return states[:, :, :0]  # (B, S, 0)
 
-    def forward(self, query: Tensor, keys: Tensor, terms: list[Tensor]) -> Tensor:
+    def forward(self, query: Tensor, source: Source, terms: list[Tensor]) -> Tensor:
         """Return scores (B, S)."""
-        return self.over(query, keys)
+        return self.over(query, source.keys)
 
     def over(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Return scores (…, S) of queries (…, H)."""
@@ -223,6 +230,7 @@ class Attention(nn.Module):
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
         """Return keys (B, S, …): annotations (B, S, K) projected once for all steps, plus the terms' constant parts.
 
+        They are multiplied by the `scale` of the score.
         `source_length` (B, 1) is I.
         """
         keys: Tensor = self.score.key(annotations)
@@ -230,7 +238,7 @@ class Attention(nn.Module):
         for term in self._terms():
             constant = term.constant(source_length, positions)
             keys = keys if constant is None else keys + constant
-        return keys
+        return keys if self.score.scale == 1 else keys * self.score.scale
 
     def start(self, source: Source) -> History:
         """Return the history before the first step."""
@@ -240,7 +248,7 @@ class Attention(nn.Module):
         """Return attention weights (B, S), or (B, S, K) with granularity `fine`. Masked positions have weight 0."""
         terms = self._terms()
         added = [term(carried, query.step, query.word) for term, carried in zip(terms, history, strict=True)]
-        row: Tensor = self.window(self.score(query.state, source.keys, added), query.state, query.step, source)
+        row: Tensor = self.window(self.score(query.state, source, added), query.state, query.step, source)
         return row
 
     def forward(self, query: Query, source: Source, history: History) -> Attended:

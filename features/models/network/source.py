@@ -1,6 +1,6 @@
 """Encoded source sentences, and functions that gather the rows of nested tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -49,29 +49,56 @@ class Source(NamedTuple):
     """
 
     states: Tensor  # (B, S, K) annotations, or products of them (`members.fold`), or both (`transformer`)
-    keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms
+    keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms, see `Attention.keys`
     bias: Tensor  # (B, S) 0 where attention is allowed, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without `<s>` and `</s>`
     last: tuple[Layer, ...]  # final encoder states, from which the decoder's first state is made
     gate: tuple[Tensor, ...]  # (B, E) mask on target word vectors, empty unless the model is contextual
-    counts: tuple[int, ...] = ()  # number of consecutive rows that share each annotation, empty if each has its own
+    counts: tuple[int, ...] = ()  # number of consecutive rows that share states and keys, empty if each has its own
     lexicon: tuple[Tensor, ...] = ()  # result of `Lexicon.look_up`, its table shared like annotations, else empty
 
     def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for several queries per source sentence.
 
         `rows` are the source indices of the queries, ascending. `counts` is the number of queries of each source.
-        Annotations and the lexicon's table, the largest tensors, stay shared. The other tensors are copied to the rows.
-        With a single source nothing is copied. On a GPU everything is copied: one product over a copy is faster than a
-        small product for each sentence.
+        Annotations, keys and the lexicon's table, the largest tensors, stay shared. The other tensors are copied to the
+        rows. With a single source nothing is copied. On a GPU everything is copied: one product over a copy is faster
+        than a small product for each sentence.
         """
         if self.states.is_cuda:
             return gather(self._replace(last=()), rows)
         copies = _views if len(counts) == 1 else gather
-        own = (self.keys, self.bias, self.source_length, self.gate, self.lexicon[1:])
-        keys, bias, length, gate, words = copies(own, rows)
-        shared = self._replace(keys=keys, bias=bias, source_length=length, last=(), gate=gate, counts=counts)
+        own = (self.bias, self.source_length, self.gate, self.lexicon[1:])
+        bias, length, gate, words = copies(own, rows)
+        shared = self._replace(bias=bias, source_length=length, last=(), gate=gate, counts=counts)
         return shared._replace(lexicon=(*self.lexicon[:1], *words))
+
+    def plus_keys(self, hidden: Tensor) -> Tensor:
+        """Return keys plus `hidden` (B, S or 1, A), in (B, S, A)."""
+        if not self.counts:
+            return self.keys + hidden
+        sums = hidden.new_empty(len(hidden), *self.keys.shape[1:])  # (B, S, A)
+        for part, own, place in self._by_source(hidden, self.keys, sums):
+            torch.add(part, own, out=place)  # (count, S, A)
+        return sums
+
+    def times_keys(self, queries: Tensor) -> Tensor:
+        """Return the products of queries (B, A) and keys (B, S, A), in (B, S)."""
+        if not self.counts:
+            return torch.bmm(self.keys, queries.unsqueeze(-1)).squeeze(-1)  # (B, S)
+        products = queries.new_empty(len(queries), self.keys.shape[1])  # (B, S)
+        for part, own, place in self._by_source(queries, self.keys, products):
+            torch.mm(part, own.t(), out=place)  # (count, S)
+        return products
+
+    def _by_source(self, rows: Tensor, shared: Tensor, results: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield the rows of each source, the tensor that they share, and the rows of the results, if there are any."""
+        counts = list(self.counts)
+        for part, own, place in zip(
+            torch.split(rows, counts), shared.unbind(0), torch.split(results, counts), strict=True
+        ):
+            if len(part):
+                yield part, own, place
 
     def context(self, weights: Tensor) -> Tensor:
         """Return contexts (B, K): annotations summed with weights (B, S), or (B, S, K) for one weight per dimension."""
@@ -88,13 +115,11 @@ class Source(NamedTuple):
         if not self.counts:
             return _weighted(weights, states)
         sums = weights.new_empty(states.shape[2], len(weights))  # (K, B)
-        counts = list(self.counts)
-        parts, places = torch.split(weights, counts), torch.split(sums, counts, dim=1)  # (count, S), (K, count)
-        for part, own, place in zip(parts, states.unbind(0), places, strict=True):  # own (S, K)
+        for part, own, place in self._by_source(weights, states, sums.t()):
             if weights.dim() == 3:
-                place.copy_(_weighted(part, own).t())  # (K, count)
-            elif len(part):
-                torch.mm(own.t(), part.t(), out=place)  # (K, count)
+                place.copy_(_weighted(part, own))  # (count, K)
+            else:
+                torch.mm(own.t(), part.t(), out=place.t())  # (K, count)
         return sums.t()  # (B, K)
 
     @property

@@ -91,6 +91,6 @@ def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:
             positions * a.hidden_size
         )  # keys and values of previous words, assuming half as many as source positions
         return 4 * ((1 + a.decoder_layers) * earlier + 12 * a.hidden_size + 2 * a.feedforward_size + positions * known)
-    attended = 3 * a.attention_size + (3 * a.annotation if a.granularity == "fine" else 0)
+    attended = (3 if a.attention_terms else 1) * a.attention_size + (3 * a.annotation if a.granularity == "fine" else 0)
     remembered = 10 * a.memory_size if "memory" in a.attention_terms else 0
     return 4 * (positions * (attended + remembered + known) + 20 * a.hidden_size * a.decoder_layers)
