@@ -112,8 +112,9 @@ class Reader:
     ) -> Reading:
         """Score sentences with the given models, in halves if there is not enough memory."""
         try:
-            score = score_alone if self.config.direction == "backward" else score_tree
-            return score(models, sentences, names, attention)
+            if self.config.direction == "backward":
+                return score_alone(models, sentences, names, attention, shared=True)
+            return score_tree(models, sentences, names, attention)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise

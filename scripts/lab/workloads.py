@@ -18,16 +18,18 @@ from moses_io.files.text import read_lines, tokens
 from moses_io.nbest import read_nbest
 
 
-def read_sentences(data: Path, count: int = 0, candidates: int = 0) -> list[Sentence]:
-    """Read the first sentences of a folder's test list, and the first candidates of each; 0 takes all."""
-    sources = read_lines(str(data / "test.de"))
+def read_sentences(
+    data: Path, count: int = 0, candidates: int = 0, part: str = "test", language: str = "de"
+) -> list[Sentence]:
+    """Read the first sentences of a folder's list, and the first candidates of each (0: all)."""
+    sources = read_lines(str(data / f"{part}.{language}"))
     return [
         Sentence(
             each.sentence,
             tuple(tokens(sources[each.sentence])),
             tuple(tuple(tokens(hypothesis.text)) for hypothesis in each.hypotheses[: candidates or None]),
         )
-        for each in itertools.islice(read_nbest(str(data / "test.nbest.gz")), count or None)
+        for each in itertools.islice(read_nbest(str(data / f"{part}.nbest.gz")), count or None)
     ]
 
 

@@ -1,10 +1,12 @@
 """Encoders: from source words to annotations."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from features.models.network.cells import Cell, Layer
+from features.models.network.cells import Cell, Layer, columns, product
 from features.models.settings import Architecture
 from features.models.tables import find
 
@@ -54,7 +56,33 @@ class BidirectionalEncoder(nn.Module):
         self.forwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.backwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.first = FirstStates(architecture, directions=2)
+        self.cell: Cell = find("cell", architecture.cell)
+        self.shares = architecture.encoder_layers == 1
         self.dropout = nn.Dropout(dropout)
+
+    def along(self, embedded: Tensor, levels: Sequence[tuple[Tensor, Tensor]], backwards: bool) -> Tensor:
+        """Return the outputs (N, H) of one direction of a single layer at the nodes of a prefix tree.
+
+        Args:
+            embedded: (W, E) vectors of words.
+            levels: for each level, the nodes of the level before that its nodes continue, and their last words, as rows
+                of `embedded`, (n,) each.
+            backwards: whether the backward layer reads the tree, which then has the reversed sentences.
+        """
+        layers = self.backwards if backwards else self.forwards
+        enter, recur, *biases = layers[0].all_weights[0]  # type: ignore[index]
+        gates = product(enter, embedded, biases[0])  # (gates·H, W)
+        start = self.first(slice(int(backwards), int(backwards) + 1), 1)
+        tensors = start if isinstance(start, tuple) else (start,) * (start is not None)
+        state = tuple(each[0] for each in tensors) or (embedded.new_zeros(1, len(recur[0])),) * self.cell.kept  # (1, H)
+        outputs, done = embedded.new_empty(sum(len(words) for _, words in levels), len(recur[0])), 0  # (N, H)
+        for parents, words in levels:
+            state = tuple(each.index_select(0, parents) for each in state)  # (n, H)
+            entering = gates.index_select(1, words).t()  # (n, gates·H)
+            state = self.cell.step(entering, columns(state[0], recur, biases[1]), state)
+            outputs[done : done + len(words)] = state[0]
+            done += len(words)
+        return outputs
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
@@ -75,6 +103,8 @@ class UnidirectionalEncoder(nn.Module):
     Only the words are reversed: `<s>` and `</s>` keep their positions. The annotations are returned in the original
     order.
     """
+
+    shares = False
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()

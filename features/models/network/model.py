@@ -108,8 +108,13 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor) -> Source:
         """Encode sources (B, S), which begin with `<s>`, end with `</s>`, and are padded at the end."""
+        return self.annotated(source, *self._annotate(source, *_masks(source)))
+
+    def annotated(
+        self, source: Tensor, annotations: Tensor, last: tuple[Layer, ...], gate: tuple[Tensor, ...]
+    ) -> Source:
+        """Return the encoded sources (B, S) from the results of the encoder."""
         mask, source_mask = _masks(source)
-        annotations, last, gate = self._annotate(source, mask, source_mask)
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
         # An empty source keeps `<s>` and `</s>`: a softmax over no position is NaN.
         open_to_attention = (

@@ -222,6 +222,8 @@ class DecoderLayer(nn.Module):
 class TransformerEncoder(nn.Module):
     """Layers of attention to the source, with layer normalization at the end."""
 
+    shares = False
+
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(architecture, dropout) for _ in range(architecture.encoder_layers))

@@ -13,7 +13,7 @@ from features.models.batches import CELLS, bucketed, pad
 from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.model import TokenScores
-from features.models.network.source import gather
+from features.models.scoring.shared import encodings_of, spans
 from features.models.scoring.values import SourceWords, of_tokens, select, total
 from features.progress import show_status
 
@@ -25,37 +25,51 @@ SentencePair = tuple[tuple[str, ...], tuple[str, ...]]
 """Tokens of a source and of its translation, in this order for models of both directions."""
 
 
-def score_pairs(models: Sequence[Model], pairs: Sequence[SentencePair]) -> Iterator[tuple[list[int], TokenScores]]:
+def score_pairs(
+    models: Sequence[Model], pairs: Sequence[SentencePair], shared: bool = False
+) -> Iterator[tuple[list[int], TokenScores]]:
     """Yield (indices of pairs, their scores), batch by batch, until each pair has been scored once.
 
     Several models must have the same direction and target vocabulary. Their distributions are averaged, and attention
-    is that of the first model. Each source of a batch is encoded once. Shapes are as in `TokenScores`, with tokens in
+    is that of the first model. Each source of a batch is encoded once, and with `shared` the common prefixes and
+    suffixes of sources, if the encoder allows it. Shapes are as in `TokenScores`, with tokens in
     the order of the model. Row n belongs to the pair with the n-th index.
     """
     first = models[0]
     sides = _sides(first, pairs)
     targets = [encode_target(first, target) for _, target in sides]
-    lengths = [(source, target) for (source, _), target in zip(sides, targets, strict=True)]
+    sources = [source for source, _ in sides]
     done = 0
-    for numbers in bucketed(lengths, BATCH, cells=CELLS):
-        target = pad([targets[number] for number in numbers], first.device)  # (B, J+1)
-        sources = [sides[number][0] for number in numbers]
-        scores = [_score(model, sources, target) for model in models]
-        yield numbers, scores[0]._replace(log_probs=mean_log([each.log_probs for each in scores]))
-        done += len(numbers)
-        show_status(f"candidate {done:,} of {len(pairs):,}")
+    for span in spans(models, sources) if shared else [slice(0, len(sources))]:
+        encodings = [encodings_of(model, sources[span], shared) for model in models]
+        lengths = list(zip(sources[span], targets[span], strict=True))
+        for numbers in bucketed(lengths, BATCH, cells=CELLS):
+            target = pad([targets[span.start + number] for number in numbers], first.device)  # (B, J+1)
+            with torch.inference_mode():
+                scores = [
+                    model.network.score(each.batch(numbers), target)
+                    for model, each in zip(models, encodings, strict=True)
+                ]
+            log_probs = mean_log([each.log_probs for each in scores])  # (B, J)
+            yield [span.start + number for number in numbers], scores[0]._replace(log_probs=log_probs)
+            done += len(numbers)
+            show_status(f"candidate {done:,} of {len(pairs):,}")
 
 
 def score_alone(
-    models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False
+    models: Sequence[Model],
+    sentences: Sequence[Sentence],
+    names: Sequence[str],
+    attention: bool = False,
+    shared: bool = False,
 ) -> Reading:
-    """Score each candidate from its first word, without sharing prefixes. Equal pairs are scored once."""
+    """Score each candidate from its first word. Equal pairs are scored once, and `shared` is that of `score_pairs`."""
     pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
     first, sides = models[0], _sides(models[0], distinct)
     values = torch.empty(len(distinct), len(names), dtype=torch.float64, device=first.device)
     rows: list[AttentionRows] = [np.empty((0, 0), dtype=np.float32)] * len(distinct)
-    for numbers, scores in score_pairs(models, list(distinct)):
+    for numbers, scores in score_pairs(models, list(distinct), shared):
         sums = total(of_tokens(scores.log_probs, scores.unknown, scores.attention))
         expected = fertility(first, [sides[number][0] for number in numbers]) if "fertility" in names else ()
         places = on_device(numbers, first.device)  # (B,)
@@ -95,14 +109,3 @@ def encode_target(model: Model, tokens: Sequence[str]) -> list[int]:
 def _sides(model: Model, pairs: Iterable[SentencePair]) -> list[SentencePair]:
     """Return pairs of network input and network output."""
     return [pair[::-1] if model.config.direction == "backward" else pair for pair in pairs]
-
-
-def _score(model: Model, sources: Sequence[tuple[str, ...]], target: Tensor) -> TokenScores:
-    """Score targets (B, J+1) with B sources. Equal sources are encoded once."""
-    rows: dict[tuple[str, ...], int] = {}
-    chosen = [rows.setdefault(source, len(rows)) for source in sources]
-    with torch.inference_mode():
-        encoded = model.network.encode(pad([model.source.encode(source) for source in rows], model.device))
-        if len(rows) < len(chosen):
-            encoded = gather(encoded, on_device(chosen, model.device))  # B rows
-        return model.network.score(encoded, target)

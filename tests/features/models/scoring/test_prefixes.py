@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from features.feature import Reading, Sentence
 from features.models.folder import Model
+from features.models.network.paths import blocks_of
 from features.models.scoring import walk
 from features.models.scoring.alone import score_alone
 from features.models.scoring.members import fold, lower
@@ -123,3 +124,22 @@ def test_values_by_hand() -> None:
     assert found == pytest.approx(wanted, abs=1e-6)
     nowhere = sums._replace(attention=torch.zeros_like(sums.attention))
     assert float(select(["coverage"], nowhere, words)) == pytest.approx(2 * math.log(FLOOR))
+
+
+@given(st.lists(targets, min_size=1, max_size=4), st.integers(1, 40))
+def test_blocks_compute_every_node_once_over_its_path(sentences: list[list[list[int]]], size: int) -> None:
+    owners = [number for number, candidates in enumerate(sentences) for _ in candidates]
+    candidates = [candidate for sentence in sentences for candidate in sentence]
+    levels = list(prefix_tree(owners, candidates))
+    paths = paths_of(levels, len(candidates))
+    above = {int(node): path[: place + 1].tolist() for path in paths for place, node in enumerate(path)}
+    computed: list[int] = []
+    for block in blocks_of(paths, size, CPU):
+        keys = block.keys.view(len(block.bias), -1)  # (P, T)
+        assert keys.numel() <= size or len(keys) == 1
+        allowed = (block.bias == 0).flatten(0, 1)  # (P·M, T)
+        for row, node in zip(block.computed.tolist(), block.nodes.tolist(), strict=True):
+            assert int(block.queries[row]) == node
+            assert keys[row // block.bias.shape[1]][allowed[row]].tolist() == above[node]
+        computed += block.nodes.tolist()
+    assert sorted(computed) == sorted(above)
