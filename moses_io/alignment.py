@@ -211,6 +211,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
             `pairs` differ in length.
     """
     alignments: list[Alignment] = []
+    known: dict[tuple[int, int], tuple[int, int]] = {}  # one object in memory for all links between the same positions
     for number, line in numbered_lines(path):
         links, place = printed_links(line), f"{name_of(path)}:{number}"
         if number > len(pairs):
@@ -223,7 +224,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
         beyond = next((f"{i}-{j}" for i, j in sorted(links) if i >= source or j >= target), "")
         if beyond:
             raise InputError(f"{place}: the link {beyond} is outside a sentence pair of {source} and {target} words")
-        alignments.append(frozenset(links))
+        alignments.append(frozenset(known.setdefault(link, link) for link in links))
     if len(alignments) < len(pairs):
         raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {len(pairs)}")
     return alignments

@@ -95,21 +95,16 @@ def encode(
     The second learner reads the same pairs in the opposite direction. The targets of a right-to-left model are
     reversed. With `dropout`, words are segmented at random (`Vocabulary.encode`).
     """
-    first = learners[0]
-    cut = [(first.source.cut(left, dropout), first.target.cut(right, dropout)) for left, right in pairs]
-    corpora = []
-    for learner, way in zip(learners, (1, -1), strict=False):
-        mirrored = learner.config.right_to_left
-        sides = [pair[::way] for pair in cut]
-        sizes = ([len(pieces) for pieces in side] for pair in sides for side in pair)
-        known = links if way == 1 else [turned(each) for each in links]
-        corpora.append(
-            EncodedCorpus(
-                pairs=[(flat(source), flat(target)[:: -1 if mirrored else 1]) for source, target in sides],
-                target_lengths=[len(target) + 1 for _, target in sides],
-                links=[spread(each, next(sizes), next(sizes), mirrored) for each in known],
-            )
-        )
+    first, corpora = learners[0], [EncodedCorpus([], [], []) for _ in learners]
+    for number, (left, right) in enumerate(pairs):  # pair by pair: the subwords of all words would fill the memory
+        cut = first.source.cut(left, dropout), first.target.cut(right, dropout)
+        for learner, corpus, way in zip(learners, corpora, (1, -1), strict=False):
+            (source, target), mirrored = cut[::way], learner.config.right_to_left
+            corpus.pairs.append((flat(source), flat(target)[:: -1 if mirrored else 1]))
+            corpus.target_lengths.append(len(target) + 1)
+            if links:
+                known = links[number] if way == 1 else turned(links[number])
+                corpus.links.append(spread(known, list(map(len, source)), list(map(len, target)), mirrored))
     return corpora
 
 

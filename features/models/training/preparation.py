@@ -92,6 +92,9 @@ def begin_run(task: Task, resume: bool) -> Run:
     for learner, corpus in zip(learners, run.corpus, strict=True):
         if learner.network.lexicon and not starts:
             learner.network.lexicon.fill(lexicon_of(corpus.pairs, corpus.links))
+    if not task.settings.guided_alignment:  # only the lexicon needs the links, which fill much memory
+        run.links = ()
+        run.corpus = [dataclasses.replace(corpus, links=[]) for corpus in run.corpus]
     return run
 
 
@@ -122,6 +125,7 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     _check_same(task)
     pieces = task.settings.bpe > 0
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
+    links = links if task.settings.guided_alignment else []
     run = _run(task, pairs, links, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     for folder in task.folders:

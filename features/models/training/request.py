@@ -176,7 +176,13 @@ def best_perplexity(folder: Path) -> float:
 
 def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[Alignment]]":
     """Return the pairs, and the links of each pair if they are known, with exchanged sides for a backward model."""
-    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(files.source, files.target)]
+    known: dict[str, str] = {}
+
+    def shared(text: str) -> list[str]:
+        """Return the tokens of a text, with one object in memory for all occurrences of a token."""
+        return [known.setdefault(token, token) for token in tokens(text)]
+
+    pairs = [(shared(source), shared(target)) for source, target in read_parallel(files.source, files.target)]
     links = read_alignments(files.alignment, pairs) if files.alignment else []
     if backward:
         return [(target, source) for source, target in pairs], [turned(each) for each in links]

@@ -88,7 +88,9 @@ def test_a_model_reads_a_list_once_for_all_features(models: dict[str, Path], mon
     for name in ("score_tree", "score_alone"):
         score = getattr(features_reader, name)
         monkeypatch.setattr(
-            features_reader, name, lambda *needs, name=name, score=score: calls.append(name) or score(*needs)
+            features_reader,
+            name,
+            lambda *needs, name=name, score=score, **options: calls.append(name) or score(*needs, **options),
         )
     for values, own in zip(values_of(together), apart, strict=True):
         np.testing.assert_allclose(values, own, atol=1e-6)

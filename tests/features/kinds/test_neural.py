@@ -185,10 +185,10 @@ def test_out_of_memory_halves_what_is_scored_together(
     name = "score_tree" if direction == "forward" else "score_alone"
     score = getattr(features.reader, name)
 
-    def scarce(models: list[Model], held: Sequence[Sentence], *needs: Any) -> Any:
+    def scarce(models: list[Model], held: Sequence[Sentence], *needs: Any, **options: Any) -> Any:
         if sum(len(each.hypotheses) for each in held) > limit[0]:
             raise error
-        return score(models, held, *needs)
+        return score(models, held, *needs, **options)
 
     monkeypatch.setattr(features.reader, name, scarce)
     for limit[0] in (4, 1):
