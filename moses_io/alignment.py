@@ -4,9 +4,10 @@ An n-best list has them in the fields after the total of each line, a parallel c
 """
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from typing import NamedTuple, overload
 
 from moses_io.files.errors import Fault, InputError, counted, shown
 from moses_io.files.streams import name_of, numbered_lines
@@ -15,6 +16,36 @@ from moses_io.hypothesis import Hypothesis
 
 Alignment = frozenset[tuple[int, int]]
 """Links (source index, target index) between words, from 0."""
+
+
+class Alignments(Sequence[Alignment]):
+    """Links of many sentence pairs in a tenth of the memory of a list. `append` adds those of another pair."""
+
+    def __init__(self, alignments: Iterable[Alignment] = ()) -> None:
+        self._numbers, self._ends = array("I"), array("Q", [0])  # both indices of each link, and their ends by pair
+        for each in alignments:
+            self.append(each)
+
+    def append(self, links: Alignment) -> None:
+        """Add the links of a pair."""
+        self._numbers.extend(chain.from_iterable(links))
+        self._ends.append(len(self._numbers))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> Alignment: ...
+    @overload
+    def __getitem__(self, number: slice) -> "Alignments": ...
+    def __getitem__(self, number: int | slice) -> "Alignment | Alignments":
+        if isinstance(number, slice):
+            return Alignments(self[each] for each in range(*number.indices(len(self))))
+        at = range(len(self))[number]
+        numbers = self._numbers[self._ends[at] : self._ends[at + 1]]
+        return frozenset(zip(numbers[::2], numbers[1::2], strict=True))
+
+
 PrintedLinks = set[tuple[int, int]]
 """Links as printed in the list. Chart decoders also count `<s>` and `</s>`."""
 
@@ -195,7 +226,7 @@ def printed_alignment(line: Hypothesis) -> PrintedLinks | None:
     return next((each for each in printed if each), printed[0] if printed else None)
 
 
-def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:
+def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Alignments:
     """Read the word alignment of a corpus, such as Moses' `aligned.grow-diag-final-and`.
 
     Args:
@@ -210,8 +241,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
         InputError: a line is not a list of links, a link is beyond the end of a sentence, or the file and
             `pairs` differ in length.
     """
-    alignments: list[Alignment] = []
-    known: dict[tuple[int, int], tuple[int, int]] = {}  # one object in memory for all links between the same positions
+    alignments = Alignments()
     for number, line in numbered_lines(path):
         links, place = printed_links(line), f"{name_of(path)}:{number}"
         if number > len(pairs):
@@ -224,7 +254,7 @@ def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str
         beyond = next((f"{i}-{j}" for i, j in sorted(links) if i >= source or j >= target), "")
         if beyond:
             raise InputError(f"{place}: the link {beyond} is outside a sentence pair of {source} and {target} words")
-        alignments.append(frozenset(known.setdefault(link, link) for link in links))
+        alignments.append(frozenset(links))
     if len(alignments) < len(pairs):
         raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {len(pairs)}")
     return alignments

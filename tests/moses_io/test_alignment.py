@@ -3,12 +3,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moses_io.alignment import (
     BACKWARDS,
     BEYOND_SOURCE,
     BEYOND_TRANSLATION,
     OVERLAPPING,
+    Alignments,
     LinkNumbering,
     fitted,
     format_links,
@@ -30,7 +33,7 @@ def test_links_of_a_corpus(write: Write) -> None:
     text = "0-0 1-1 0-1\n0-2  0-0 \n\n"
     wanted = [{(0, 0), (1, 1), (0, 1)}, {(0, 2), (0, 0)}, set()]
     for content in (text, text.replace("\n", "\r\n"), gzip.compress(text.encode())):
-        assert read_alignments(str(write("gdfa", content)), PAIRS) == wanted
+        assert list(read_alignments(str(write("gdfa", content)), PAIRS)) == wanted
     assert turned(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
 
 
@@ -38,7 +41,7 @@ def test_links_are_written_in_their_order(write: Write) -> None:
     links = [frozenset({(1, 1), (0, 1), (0, 0)}), frozenset({(0, 2)}), frozenset[tuple[int, int]]()]
     text = "".join(f"{format_links(each)}\n" for each in links)
     assert text == "0-0 0-1 1-1\n0-2\n\n"
-    assert read_alignments(str(write("gdfa", text)), PAIRS) == links
+    assert list(read_alignments(str(write("gdfa", text)), PAIRS)) == links
 
 
 @pytest.mark.parametrize(
@@ -175,3 +178,10 @@ def test_a_phrase_without_target_words_is_no_fault(field: str) -> None:
     phrases = segmentation(parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {field}".encode(), 1))
     assert phrases is not None
     assert segmentation_faults(phrases, 3, 2) == []
+
+
+@given(st.lists(st.frozensets(st.tuples(st.integers(0, 300), st.integers(0, 300)))))
+def test_packed_alignments_are_those_of_the_list(links: list[frozenset[tuple[int, int]]]) -> None:
+    packed = Alignments(links)
+    assert (len(packed), list(packed), list(packed[1:-1])) == (len(links), links, links[1:-1])
+    assert [packed[-number] for number in range(1, len(links) + 1)] == links[::-1]

@@ -17,7 +17,7 @@ from features.models.network.model import EncoderDecoder, Objective
 from features.models.settings import Training
 from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import Dropout, Vocabulary, flat
-from moses_io.alignment import Alignment, turned
+from moses_io.alignment import Alignment, Alignments, turned
 from moses_io.files.streams import open_output
 
 TokenPair = tuple[list[str], list[str]]
@@ -62,7 +62,7 @@ class EncodedCorpus:
 
     pairs: list[EncodedPair]  # in the direction of the network
     target_lengths: list[int]  # words of each target before segmentation into subwords, plus one for `</s>`
-    links: list[Alignment]  # between the indices of each pair, without `<s>` and `</s>`, empty if not aligned
+    links: Alignments  # between the indices of each pair, without `<s>` and `</s>`, empty if not aligned
 
     def tokens(self, numbers: Sequence[int]) -> int:
         """Return the number of target tokens of some pairs, `</s>` included."""
@@ -95,7 +95,7 @@ def encode(
     The second learner reads the same pairs in the opposite direction. The targets of a right-to-left model are
     reversed. With `dropout`, words are segmented at random (`Vocabulary.encode`).
     """
-    first, corpora = learners[0], [EncodedCorpus([], [], []) for _ in learners]
+    first, corpora = learners[0], [EncodedCorpus([], [], Alignments()) for _ in learners]
     for number, (left, right) in enumerate(pairs):  # pair by pair: the subwords of all words would fill the memory
         cut = first.source.cut(left, dropout), first.target.cut(right, dropout)
         for learner, corpus, way in zip(learners, corpora, (1, -1), strict=False):

@@ -26,7 +26,7 @@ from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import BEGIN, PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import log
 from features.translation_table import Table, count, estimate
-from moses_io.alignment import Alignment
+from moses_io.alignment import Alignment, Alignments
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import sha256
 from moses_io.files.text import encode as encode_text
@@ -94,7 +94,7 @@ def begin_run(task: Task, resume: bool) -> Run:
             learner.network.lexicon.fill(lexicon_of(corpus.pairs, corpus.links))
     if not task.settings.guided_alignment:  # only the lexicon needs the links, which fill much memory
         run.links = ()
-        run.corpus = [dataclasses.replace(corpus, links=[]) for corpus in run.corpus]
+        run.corpus = [dataclasses.replace(corpus, links=Alignments()) for corpus in run.corpus]
     return run
 
 
@@ -125,7 +125,7 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     _check_same(task)
     pieces = task.settings.bpe > 0
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
-    links = links if task.settings.guided_alignment else []
+    links = links if task.settings.guided_alignment else Alignments()
     run = _run(task, pairs, links, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     for folder in task.folders:
@@ -167,11 +167,11 @@ def usable(pair: TokenPair, settings: Training) -> bool:
     return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.max_length
 
 
-def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], list[Alignment]]:
+def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], Alignments]:
     """Return the usable pairs, and the links of each pair if they are known."""
     settings = task.settings
     kept = [usable(pair, settings) for pair in task.corpus]
-    pairs, links = list(compress(task.corpus, kept)), list(compress(task.links, kept))
+    pairs, links = list(compress(task.corpus, kept)), Alignments(compress(task.links, kept))
     if not pairs:
         raise InputError(
             f"no sentence pair to train on: each has an empty side or more than {settings.max_length} words"

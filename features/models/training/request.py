@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
-from moses_io.alignment import Alignment, read_alignments, turned
+from moses_io.alignment import Alignments, read_alignments, turned
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import parse_json
 from moses_io.files.streams import check_plain, numbered_lines
@@ -174,7 +174,7 @@ def best_perplexity(folder: Path) -> float:
     return min((perplexity for (perplexity,) in epochs), default=math.inf)
 
 
-def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[Alignment]]":
+def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], Alignments]":
     """Return the pairs, and the links of each pair if they are known, with exchanged sides for a backward model."""
     known: dict[str, str] = {}
 
@@ -183,9 +183,9 @@ def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], list[
         return [known.setdefault(token, token) for token in tokens(text)]
 
     pairs = [(shared(source), shared(target)) for source, target in read_parallel(files.source, files.target)]
-    links = read_alignments(files.alignment, pairs) if files.alignment else []
+    links = read_alignments(files.alignment, pairs) if files.alignment else Alignments()
     if backward:
-        return [(target, source) for source, target in pairs], [turned(each) for each in links]
+        return [(target, source) for source, target in pairs], Alignments(map(turned, links))
     return pairs, links
 
 
