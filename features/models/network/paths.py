@@ -10,6 +10,9 @@ from torch import Tensor
 from features.arrays import Integers
 from features.models.device import on_device
 
+LONGEST = 256
+"""Maximum number of nodes of a path whose attention is computed at once."""
+
 
 class Block(NamedTuple):
     """P paths, and the last M nodes of each path, whose attention is computed.
@@ -19,9 +22,16 @@ class Block(NamedTuple):
 
     keys: Tensor  # (P·T,) node at each position of the paths, arbitrary after the end of a path
     queries: Tensor  # (P·M,) nodes that attend
-    bias: Tensor  # (P, M, T) 0 where attention is allowed, minus infinity elsewhere
+    places: Tensor  # (P, M) positions of these nodes on their paths
     computed: Tensor  # (C,) queries whose results are kept
     nodes: Tensor  # (C,) the nodes of these queries
+
+    @property
+    def bias(self) -> Tensor:
+        """Bias (P, M, T): 0 where attention is allowed, minus infinity elsewhere."""
+        positions = torch.arange(len(self.keys) // len(self.places), device=self.keys.device)  # (T,)
+        later = positions > self.places.unsqueeze(-1)  # (P, M, T)
+        return torch.zeros(later.shape, device=later.device).masked_fill_(later, float("-inf"))
 
 
 def blocks_of(paths: Sequence[Integers], size: int, device: torch.device) -> Iterator[Block]:
@@ -32,11 +42,10 @@ def blocks_of(paths: Sequence[Integers], size: int, device: torch.device) -> Ite
         size: P·T of a block, at most, except for a single path.
         device: device of the tensors.
     """
+    paths, new = _cut(paths, _new_nodes(paths))
     lengths = np.array([len(path) for path in paths])  # (paths,)
-    new = _new_nodes(paths)  # (paths,)
     # Paths with equally many new nodes, and of similar length, share a block.
     order = np.lexsort((lengths, new))  # (paths,)
-    order = order[np.searchsorted(new[order], 1) :]
     start = 0
     while start < len(order):
         longest = np.maximum.accumulate(lengths[order[start:]])  # (rest,)
@@ -53,6 +62,16 @@ def _new_nodes(paths: Sequence[Integers]) -> Integers:
     return np.bincount(owners[first], minlength=len(paths))
 
 
+def _cut(paths: Sequence[Integers], new: Integers) -> tuple[list[Integers], Integers]:
+    """Return the parts of the paths, from their roots on, with at most `LONGEST` new nodes each."""
+    parts, counts = [], []
+    for path, count in zip(paths, new.tolist(), strict=True):
+        for rest in range(0, count, LONGEST):  # nodes after the part
+            parts.append(path[: len(path) - rest])
+            counts.append(min(LONGEST, count - rest))
+    return parts, np.array(counts)
+
+
 def _block(paths: Sequence[Integers], new: Integers, device: torch.device) -> Block:
     lengths = np.array([len(path) for path in paths])  # (P,)
     positions = np.arange(lengths.max())  # (T,)
@@ -62,11 +81,10 @@ def _block(paths: Sequence[Integers], new: Integers, device: torch.device) -> Bl
     computed = np.flatnonzero(asking >= (lengths - new)[:, None])  # (C,)
     asking = np.maximum(asking, 0)
     queries = np.take_along_axis(keys, asking, axis=1)  # (P, M)
-    bias = np.where(positions <= asking[:, :, None], np.float32(0), np.float32(-np.inf))  # (P, M, T)
     return Block(
         keys=on_device(keys.ravel(), device),
         queries=on_device(queries.ravel(), device),
-        bias=on_device(bias, device),
+        places=on_device(asking, device),
         computed=on_device(computed, device),
         nodes=on_device(queries.ravel()[computed], device),
     )

@@ -125,7 +125,7 @@ class SelfAttention(nn.Module):
                 whole[:, part] = own.transpose(0, 1)  # (heads, n, d)
         contexts = torch.empty_like(queries)  # (heads, N, d)
         for block in blocks:
-            paths, asking, _ = block.bias.shape  # P, M
+            paths, asking = block.places.shape  # P, M
             query, key, value = (
                 whole.index_select(1, chosen).view(self.heads, paths, -1, size)  # (heads, P, M or T, d)
                 for whole, chosen in ((queries, block.queries), (keys, block.keys), (values, block.keys))

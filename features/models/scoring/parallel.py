@@ -45,25 +45,27 @@ def read_parallel(walk: Walk, levels: Sequence[Level], paths: Sequence[Integers]
         levels: the prefix tree.
         paths: nodes on the path of each candidate, numbered over all levels from the root on.
     """
-    nodes, node_at, edge_at = _by_source(levels)
+    nodes, order, edges = _by_source(levels)
+    node_at = np.argsort(order)  # (nodes,)
     moved = [node_at[path] for path in paths]
     roots = np.array([path[0] for path in moved])  # (candidates,)
     size = fitting(_bytes_of_node(walk), walk.device)
-    log_probs, rows = [], []
+    of_edges = walk.source.bias.new_empty(len(edges))
+    of_nodes = walk.source.bias.new_empty(len(order), walk.source.bias.shape[1])  # (nodes, S)
+    node = edge = 0
     for stretch in _stretches(nodes.sources, STRETCH * size):
         inside = np.flatnonzero((stretch.start <= roots) & (roots < stretch.stop))
         below = [moved[number] - stretch.start for number in inside]
-        for of_edges, of_nodes in _read(walk, nodes.cut(stretch), below, size):
-            log_probs.append(of_edges)
-            rows.append(of_nodes)
-    of_edges = torch.cat(log_probs)[walk.on_device(edge_at)]  # (all edges,)
-    of_nodes = torch.cat(rows)[walk.on_device(node_at)]  # (all nodes, S)
+        for log_probs, rows in _read(walk, nodes.cut(stretch), below, size):
+            of_edges.index_copy_(0, walk.on_device(edges[edge : edge + len(log_probs)]), log_probs)
+            of_nodes.index_copy_(0, walk.on_device(order[node : node + len(rows)]), rows)
+            node, edge = node + len(rows), edge + len(log_probs)
     each_edge = torch.split(of_edges, [len(level.nodes) for level in levels])
     yield from zip(each_edge, torch.split(of_nodes, [len(level.sources) for level in levels]), strict=True)
 
 
 def _by_source(levels: Sequence[Level]) -> tuple[Nodes, Integers, Integers]:
-    """Return nodes and edges by source, and the places there of the nodes and edges of all levels."""
+    """Return nodes and edges by source, and their numbers over all levels, (N,) and (M,)."""
     sources, words, next_words = (
         np.concatenate([getattr(level, name) for level in levels]) for name in ("sources", "words", "next_words")
     )
@@ -76,7 +78,7 @@ def _by_source(levels: Sequence[Level]) -> tuple[Nodes, Integers, Integers]:
     ]  # (M,)
     edges = np.argsort(leaving, kind="stable")  # (M,)
     nodes = Nodes(sources[order], words[order], depths[order], leaving[edges], next_words[edges])
-    return nodes, node_at, np.argsort(edges)
+    return nodes, order, edges
 
 
 def _stretches(sources: Integers, size: int) -> Iterator[slice]:

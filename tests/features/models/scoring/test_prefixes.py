@@ -2,17 +2,18 @@
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from features.feature import Reading, Sentence
 from features.models.folder import Model
+from features.models.network import paths as network_paths
 from features.models.network.paths import blocks_of
 from features.models.scoring import walk
 from features.models.scoring.alone import score_alone
@@ -126,8 +127,18 @@ def test_values_by_hand() -> None:
     assert float(select(["coverage"], nowhere, words)) == pytest.approx(2 * math.log(FLOOR))
 
 
+@pytest.fixture(params=[2, 256])
+def longest(request: pytest.FixtureRequest) -> Iterator[int]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(network_paths, "LONGEST", request.param)
+        yield request.param
+
+
 @given(st.lists(targets, min_size=1, max_size=4), st.integers(1, 40))
-def test_blocks_compute_every_node_once_over_its_path(sentences: list[list[list[int]]], size: int) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_blocks_compute_every_node_once_over_its_path(
+    longest: int, sentences: list[list[list[int]]], size: int
+) -> None:
     owners = [number for number, candidates in enumerate(sentences) for _ in candidates]
     candidates = [candidate for sentence in sentences for candidate in sentence]
     levels = list(prefix_tree(owners, candidates))
@@ -135,11 +146,12 @@ def test_blocks_compute_every_node_once_over_its_path(sentences: list[list[list[
     above = {int(node): path[: place + 1].tolist() for path in paths for place, node in enumerate(path)}
     computed: list[int] = []
     for block in blocks_of(paths, size, CPU):
-        keys = block.keys.view(len(block.bias), -1)  # (P, T)
+        assert block.places.shape[1] <= longest
+        keys = block.keys.view(len(block.places), -1)  # (P, T)
         assert keys.numel() <= size or len(keys) == 1
         allowed = (block.bias == 0).flatten(0, 1)  # (P·M, T)
         for row, node in zip(block.computed.tolist(), block.nodes.tolist(), strict=True):
             assert int(block.queries[row]) == node
-            assert keys[row // block.bias.shape[1]][allowed[row]].tolist() == above[node]
+            assert keys[row // block.places.shape[1]][allowed[row]].tolist() == above[node]
         computed += block.nodes.tolist()
     assert sorted(computed) == sorted(above)
