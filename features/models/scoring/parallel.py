@@ -18,7 +18,7 @@ POSITIONS = {"cpu": 2**13, "cuda": 2**20}
 """Positions of paths whose keys and values are gathered together."""
 
 STRETCH = 8
-"""Maximum number of parts, sets of nodes that are processed together, whose keys and values are in memory."""
+"""Maximum number of parts whose keys and values are in memory. A part has the nodes that are processed together."""
 
 
 class Nodes(NamedTuple):
@@ -66,9 +66,9 @@ def read_parallel(walk: Walk, levels: Sequence[Level], paths: Sequence[Integers]
 
 def _by_source(levels: Sequence[Level]) -> tuple[Nodes, Integers, Integers]:
     """Return nodes and edges by source, and their numbers over all levels, (N,) and (M,)."""
-    sources, words, next_words = (
-        np.concatenate([getattr(level, name) for level in levels]) for name in ("sources", "words", "next_words")
-    )
+    sources = np.concatenate([each.sources for each in levels])  # (N,)
+    words = np.concatenate([each.words for each in levels])  # (N,)
+    next_words = np.concatenate([each.next_words for each in levels])  # (M,)
     starts = np.cumsum([0, *(len(level.sources) for level in levels)])
     depths = np.repeat(np.arange(len(levels)), np.diff(starts))  # (N,)
     order = np.argsort(sources, kind="stable")  # (N,)
