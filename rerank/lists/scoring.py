@@ -158,7 +158,7 @@ def score_list(
     """
     steps, scored, started = Steps(), 0, time.monotonic()
     sentences_read = read_sentences(nbest, sources, "the scored list", list(features.signatures), at_once, check)
-    with progress_bar("score", sources.total) as bar:
+    with progress_bar("score", sources.total, whole=True) as bar:
         for sentences, result in features.score_all(map(prepare, sentences_read)):
             for column in result.columns:
                 _check(column, sentences)

@@ -1,0 +1,351 @@
+"""Expected work of the stages of an experiment, from the sizes of its texts, lists and models.
+
+The constants are seconds of one core of an AMD EPYC. Only their ratios matter for long: as stages end, their true times
+correct the estimate (`rerank.experiment.clock`).
+"""
+
+import contextlib
+import functools
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from features.models.config import DEV_FOLDS, read_config
+from features.models.cost import multiply_adds
+from features.models.settings import Architecture, Training
+from features.models.training.request import TrainingRequest, read_epochs
+from features.request import FeatureRequest, split_values
+from moses_io.files.errors import InputError
+from moses_io.files.streams import open_input
+from rerank.experiment.clock import Work
+from rerank.experiment.entries import NbestFiles
+from rerank.experiment.file import Experiment
+from rerank.experiment.stages import trainings_of
+from rerank.experiment.workers import uses_gpu
+from rerank.tuners.mean import MEAN
+from rerank.tuners.table import AUTO
+from rerank.tuning.folds import FOLDS
+
+START = 4.0
+"""Seconds to start a process with torch and to load a model."""
+
+TRAIN, TRAIN_TRANSFORMER, FORWARD = 2.5e-10, 2.95e-10, 8e-11
+"""Seconds per multiplication with a weight: in training, and when a network only scores or translates."""
+
+STEP = 1.5e-3
+"""Additional seconds per step of a recurrent network in training, which has one step for each position of a batch."""
+
+GPU = 20
+"""Speed of a GPU relative to a core."""
+
+SHARED = 0.45
+"""Part of the steps of a forward model that is computed, as candidates share their prefixes."""
+
+SEARCH = 2.0
+"""Time of a step of beam search relative to a step of scoring."""
+
+SUBWORDS = 1.35
+"""Subwords per word."""
+
+NEW = 0.7
+"""Part of the translations of models that are not among the candidates of Moses."""
+
+LEXICON = 2e-7
+"""Seconds per pair of a source and a target word to estimate a lexicon."""
+
+READ, TEXT, METRIC = 2e-6, 2e-5, 1e-5
+"""Seconds per word of a list to read and write it, to compute a feature of its texts, and to compute a metric."""
+
+EVALUATE = 1e-5
+"""Seconds per word of a list to write the report of a test set."""
+
+TUNE = {"kbmira": 1e-5, "mert": 1e-5, "pro": 1e-5, "expected": 1e-5, MEAN: 1e-5, AUTO: 3e-5}
+"""Seconds of a run of a tuner per candidate and dense value."""
+
+SHORT = Work("short", 1.0)
+"""Work of a stage that takes a second or so, whatever the sizes."""
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """Size of a text.
+
+    Attributes:
+        lines: number of lines.
+        words: number of words.
+        vocabulary: number of distinct words that occur at least twice.
+    """
+
+    lines: float
+    words: float
+    vocabulary: float
+
+    def part(self, fraction: float) -> "TextSize":
+        """Return the size of a part of the text."""
+        return TextSize(self.lines * fraction, self.words * fraction, self.vocabulary * math.sqrt(fraction))
+
+
+CorpusSize = tuple[TextSize, TextSize]
+"""Sizes of the source and the target of a corpus."""
+
+
+@dataclass(frozen=True)
+class ListSize:
+    """Size of an n-best list and its source.
+
+    Attributes:
+        sentences: number of sentences.
+        source: number of source words.
+        candidates: number of candidates.
+        words: number of words of all candidates.
+        values: number of dense values of a candidate.
+    """
+
+    sentences: float
+    source: float
+    candidates: float
+    words: float
+    values: int
+
+
+def text_size(path: str) -> TextSize:
+    """Return the size of a text, 0 if it does not exist. Each version of a file is read once."""
+    return _text_size(path, *_version(path)) if os.path.isfile(path) else TextSize(0, 0, 0)
+
+
+@functools.lru_cache(1000)
+def _text_size(path: str, _changed: int, _bytes: int) -> TextSize:
+    counts: Counter[bytes] = Counter()
+    lines = 0
+    with open_input(path) as stream:
+        for line in stream:
+            lines += 1
+            counts.update(line.split())
+    return TextSize(lines, counts.total(), sum(count > 1 for count in counts.values()))
+
+
+def list_size(nbest: str, source: str) -> ListSize:
+    """Return the size of a list and its source, 0 if it does not exist. Each version of a file is read once."""
+    known = os.path.isfile(nbest)
+    sentences, candidates, words, values = _list_size(nbest, *_version(nbest)) if known else (0, 0, 0, 0)
+    return ListSize(sentences, text_size(source).words, candidates, words, values)
+
+
+@functools.lru_cache(1000)
+def _list_size(nbest: str, _changed: int, _bytes: int) -> tuple[int, int, int, int]:
+    sentences, candidates, words, values, last = 0, 0, 0, 0, b""
+    with open_input(nbest) as stream:
+        for line in stream:
+            sentence, text, *rest = [*line.split(b"|||", 3), b""]
+            sentences += sentence != last
+            last = sentence
+            candidates += 1
+            words += len(text.split())
+            values = values or sum(not each.endswith(b"=") for each in rest[0].split())
+    return sentences, candidates, words, values
+
+
+def _version(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size
+
+
+class Costs:
+    """Expected work of the stages of an experiment.
+
+    Args:
+        experiment: the experiment.
+        device: `auto`, `cpu` or `cuda`.
+        corpus: sizes of both sides of the corpus. None: they are counted.
+    """
+
+    def __init__(self, experiment: Experiment, device: str, corpus: CorpusSize | None = None) -> None:
+        self._experiment, self._speed = experiment, GPU if uses_gpu(device) else 1
+        self._corpus = corpus
+
+    @functools.cached_property
+    def corpus(self) -> CorpusSize:
+        """Sizes of both sides of the corpus."""
+        train = self._experiment.train
+        return self._corpus or (text_size(train.source), text_size(train.target))
+
+    def training(self, name: str) -> Work:
+        """Return the work of training a model, and the fraction that a killed run has done."""
+        request, folder = self._experiment.models[name].request, self._experiment.model(name)
+        files = self._experiment.dev.texts
+        corpus, dev = self.corpus, (text_size(files.source), text_size(files.target))
+        if request.backward:
+            corpus, dev = corpus[::-1], dev[::-1]
+        seconds = training_seconds(request, corpus, dev) * len(request.folders)
+        if request.reads(self._experiment.train).alignment == "" and request.settle()[0].lexicon != "none":
+            source, target = self.corpus
+            seconds += LEXICON * source.words * target.words / max(1, source.lines)
+        return Work("train", START + seconds / self._speed, _trained(request, folder))
+
+    def translation(self, name: str) -> Work:
+        """Return the work of adding candidates of models to a list."""
+        size, seconds = self._listed(name), 0.0
+        for request in self._experiment.candidates:
+            for folder in request.folders:
+                model = self._model(folder)
+                seconds += FORWARD * size.source * (model.source + SEARCH * request.size * model.target)
+        return Work("translate", START + seconds / self._speed + READ * size.words)
+
+    def scoring(self, name: str, requests: Sequence[FeatureRequest]) -> Work:
+        """Return the work of computing features of a list that read the same models."""
+        size = self._merged(name)
+        folders = {folder for request in requests for reader in request.readers for folder in reader}
+        if not folders:
+            return Work("features", READ * size.words + TEXT * size.words * len(requests))
+        seconds = sum(self._model_seconds(folder, size) for folder in folders)
+        return Work("score", START + seconds / self._speed + READ * size.words)
+
+    def attention(self, name: str, folders: Sequence[str]) -> Work:
+        """Return the work of storing the attention on the translations of Moses and of the reranker."""
+        size = self._listed(name)
+        two = ListSize(size.sentences, size.source, 2 * size.sentences, 2 * size.source, 0)
+        seconds = sum(self._model_seconds(folder, two) for folder in folders) / SHARED
+        return Work("attend", START + seconds / self._speed)
+
+    def reading(self, name: str) -> Work:
+        """Return the work of reading a list."""
+        return Work("read", READ * self._merged(name).words)
+
+    def measuring(self, name: str) -> Work:
+        """Return the work of reading a list and computing the metric of each candidate."""
+        return Work("read", (READ + METRIC) * self._merged(name).words)
+
+    def evaluation(self, name: str) -> Work:
+        """Return the work of the reports of a test set."""
+        return Work("evaluate", EVALUATE * self._merged(name).words)
+
+    def tuning(self) -> Work:
+        """Return the work of tuning on dev with cross-validation, with and without the new features."""
+        entry = self._experiment.tuning
+        tuning, folds = entry.tuning, entry.caution.folds
+        if tuning.tuner == AUTO:
+            pairs = 0 if self._experiment.selection else self.folds * (self.folds - 1) // 2
+            return self._tunings(2 * (1 + self.folds + pairs), AUTO)
+        times = 1 + 2 * folds + (folds * (1 + self._values()) if entry.caution.ablate else 0)
+        return self._tunings(times * tuning.runs, tuning.tuner)
+
+    def confidence(self) -> Work:
+        """Return the work of fitting confidence estimation, with a tuning for each fold of dev."""
+        return self._tunings(self.folds, self._experiment.tuning.tuning.once.tuner)
+
+    def ablation(self) -> Work:
+        """Return the work of an ablation on dev, which tunes each set of features on all folds and on dev."""
+        new = len(self._experiment.features)
+        sets = 2 + (2 * new if new > 1 else new)
+        return self._tunings(sets * (self.folds + 1), self._experiment.tuning.tuning.once.tuner)
+
+    def _tunings(self, times: float, tuner: str) -> Work:
+        """Return the work of reading the list of dev and running a tuner on it so many times."""
+        size = self._merged("dev")
+        seconds = TUNE[tuner] * size.candidates * self._values() * times
+        return Work("tune", (READ + METRIC) * size.words + seconds)
+
+    def _values(self) -> int:
+        """Return the number of dense values of a candidate of dev, including the new features."""
+        new = [max(1, len(split_values(each.argument)[1])) for each in self._experiment.features.values()]
+        return self._merged("dev").values + sum(new)
+
+    @property
+    def folds(self) -> int:
+        """Number of folds of a cross-validation."""
+        return self._experiment.tuning.caution.folds or FOLDS
+
+    def _listed(self, name: str) -> ListSize:
+        files: NbestFiles = self._experiment.sets[name]
+        return list_size(files.nbest, files.source)
+
+    def _merged(self, name: str) -> ListSize:
+        """Return the size of a list with the candidates of models. Moses already has some of them."""
+        size, requests = self._listed(name), self._experiment.candidates
+        added = NEW * size.sentences * sum(request.size for request in requests)
+        return ListSize(
+            sentences=size.sentences,
+            source=size.source,
+            candidates=size.candidates + added,
+            words=size.words * (1 + added / max(1, size.candidates)),
+            values=size.values + (len(requests) + 1 if requests else 0),
+        )
+
+    def _model_seconds(self, folder: str, size: ListSize) -> float:
+        """Return the seconds of a core in which a model scores a list."""
+        model = self._model(folder)
+        if model.backward:
+            predicted = size.candidates * size.source / max(1, size.sentences)
+            return FORWARD * (model.source * size.words + model.target * predicted)
+        return FORWARD * (model.source * size.source + SHARED * model.target * size.words)
+
+    def _model(self, folder: str) -> "_Model":
+        """Return the computation of a model of the experiment, or of an existing model folder."""
+        experiment = self._experiment
+        for name, entry in experiment.models.items():
+            for part in entry.request.folders:
+                if os.path.normpath(folder) == os.path.normpath(experiment.model(f"{name}/{part}")):
+                    backward = entry.request.backward or part == "backward"
+                    return _model(*entry.request.settle(), self.corpus[0 if backward else 1], backward)
+        config = read_config(Path(folder))
+        backward = config.direction == "backward"
+        return _model(config.architecture, config.training, self.corpus[0 if backward else 1], backward)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Multiplications of a model per word of its source and of its target, which a backward model exchanges."""
+
+    source: float
+    target: float
+    backward: bool
+
+
+def _model(architecture: Architecture, training: Training, predicted: TextSize, backward: bool = False) -> _Model:
+    vocabulary = training.bpe or min(predicted.vocabulary, training.vocabulary_size or math.inf)
+    source, target = (SUBWORDS if training.bpe else 1) * np.array(multiply_adds(architecture, int(vocabulary)))
+    return _Model(source=float(source), target=float(target), backward=backward)
+
+
+def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSize) -> float:
+    """Return the seconds of a core in which a model trains, up to the last planned update.
+
+    Args:
+        request: the model to train.
+        corpus: sizes of the texts that it reads and predicts.
+        dev: sizes of the same sides of dev.
+    """
+    architecture, training = request.settle()
+    model, pieces = _model(architecture, training, corpus[1]), SUBWORDS if training.bpe else 1
+    positions = [pieces * side.words + side.lines for side in corpus]
+    batches = positions[1] / training.batch_tokens if training.batch_tokens else corpus[0].lines / training.batch_size
+    epochs: float = training.epochs
+    if training.updates:
+        epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, batches))
+    steps = batches * sum(positions) / max(1, corpus[0].lines) if architecture.recurrent else 0
+    rate, passes = TRAIN if architecture.recurrent else TRAIN_TRANSFORMER, 2 if training.r_drop else 1
+    of_dev = _products(model, dev)
+    seconds = epochs * (passes * (rate * _products(model, corpus) + STEP * steps) + FORWARD * of_dev)
+    return seconds + training.fine_tuning_epochs * (DEV_FOLDS + 1) * rate * of_dev
+
+
+def _products(model: _Model, texts: CorpusSize) -> float:
+    """Return the multiplications in one pass over a text and its translation."""
+    source, target = texts
+    return model.source * source.words + model.target * (target.words + target.lines)
+
+
+def _trained(request: TrainingRequest, folder: str) -> float:
+    """Return the fraction of a killed training that can be resumed, or 0."""
+    _, training = request.settle()
+    for beside in trainings_of(Path(folder)):
+        with contextlib.suppress(InputError):
+            rows = read_epochs(beside / Path(folder).name / request.forward, ["epoch", "updates"])
+            epoch, updates = rows[-1] if rows else (0.0, 0.0)
+            return min(1.0, max(epoch / training.epochs, updates / (training.updates or math.inf)))
+    return 0.0
