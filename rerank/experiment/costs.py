@@ -34,11 +34,14 @@ from rerank.tuning.folds import FOLDS
 START = 4.0
 """Seconds to start a process with torch and to load a model."""
 
-TRAIN, TRAIN_TRANSFORMER, FORWARD = 2.5e-10, 2.95e-10, 8e-11
+TRAIN, FORWARD = 1.6e-10, 6.5e-11
 """Seconds per multiplication with a weight: in training, and when a network only scores or translates."""
 
+RECURRENT, TRANSFORMER = 1e-4, 3e-5
+"""Additional seconds in training per token of either side and layer, by the kind of network."""
+
 STEP = 1.5e-3
-"""Additional seconds per step of a recurrent network in training, which has one step for each position of a batch."""
+"""Additional seconds in training per step of a recurrent network, which has one for each position of a batch."""
 
 GPU = 20
 """Speed of a GPU relative to a core."""
@@ -58,13 +61,13 @@ NEW = 0.7
 LEXICON = 2e-7
 """Seconds per pair of a source and a target word to estimate a lexicon."""
 
-READ, TEXT, METRIC = 2e-6, 2e-5, 1e-5
-"""Seconds per word of a list to read and write it, to compute a feature of its texts, and to compute a metric."""
+READ, METRIC, EVALUATE = 6e-5, 7e-5, 2.5e-4
+"""Seconds per candidate to read and write a list, to compute a metric, and to write the report of a test set."""
 
-EVALUATE = 1e-5
-"""Seconds per word of a list to write the report of a test set."""
+TEXT = 2e-5
+"""Seconds per word of a list to compute a feature of its texts."""
 
-TUNE = {"kbmira": 1e-5, "mert": 1e-5, "pro": 1e-5, "expected": 1e-5, MEAN: 1e-5, AUTO: 3e-5}
+TUNE = {"kbmira": 9e-7, "mert": 8e-7, "pro": 1e-6, "expected": 9e-7, MEAN: 4.7e-6, AUTO: 2e-5}
 """Seconds of a run of a tuner per candidate and dense value."""
 
 SHORT = Work("short", 1.0)
@@ -194,16 +197,16 @@ class Costs:
             for folder in request.folders:
                 model = self._model(folder)
                 seconds += FORWARD * size.source * (model.source + SEARCH * request.size * model.target)
-        return Work("translate", START + seconds / self._speed + READ * size.words)
+        return Work("translate", START + seconds / self._speed + READ * size.candidates)
 
     def scoring(self, name: str, requests: Sequence[FeatureRequest]) -> Work:
         """Return the work of computing features of a list that read the same models."""
         size = self._merged(name)
         folders = {folder for request in requests for reader in request.readers for folder in reader}
         if not folders:
-            return Work("features", READ * size.words + TEXT * size.words * len(requests))
+            return Work("features", READ * size.candidates + TEXT * size.words * len(requests))
         seconds = sum(self._model_seconds(folder, size) for folder in folders)
-        return Work("score", START + seconds / self._speed + READ * size.words)
+        return Work("score", START + seconds / self._speed + READ * size.candidates)
 
     def attention(self, name: str, folders: Sequence[str]) -> Work:
         """Return the work of storing the attention on the translations of Moses and of the reranker."""
@@ -214,15 +217,15 @@ class Costs:
 
     def reading(self, name: str) -> Work:
         """Return the work of reading a list."""
-        return Work("read", READ * self._merged(name).words)
+        return Work("read", READ * self._merged(name).candidates)
 
     def measuring(self, name: str) -> Work:
         """Return the work of reading a list and computing the metric of each candidate."""
-        return Work("read", (READ + METRIC) * self._merged(name).words)
+        return Work("read", (READ + METRIC) * self._merged(name).candidates)
 
     def evaluation(self, name: str) -> Work:
         """Return the work of the reports of a test set."""
-        return Work("evaluate", EVALUATE * self._merged(name).words)
+        return Work("evaluate", EVALUATE * self._merged(name).candidates)
 
     def tuning(self) -> Work:
         """Return the work of tuning on dev with cross-validation, with and without the new features."""
@@ -248,7 +251,7 @@ class Costs:
         """Return the work of reading the list of dev and running a tuner on it so many times."""
         size = self._merged("dev")
         seconds = TUNE[tuner] * size.candidates * self._values() * times
-        return Work("tune", (READ + METRIC) * size.words + seconds)
+        return Work("tune", (READ + METRIC) * size.candidates + seconds)
 
     def _values(self) -> int:
         """Return the number of dense values of a candidate of dev, including the new features."""
@@ -327,11 +330,14 @@ def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSi
     epochs: float = training.epochs
     if training.updates:
         epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, batches))
-    steps = batches * sum(positions) / max(1, corpus[0].lines) if architecture.recurrent else 0
-    rate, passes = TRAIN if architecture.recurrent else TRAIN_TRANSFORMER, 2 if training.r_drop else 1
-    of_dev = _products(model, dev)
-    seconds = epochs * (passes * (rate * _products(model, corpus) + STEP * steps) + FORWARD * of_dev)
-    return seconds + training.fine_tuning_epochs * (DEV_FOLDS + 1) * rate * of_dev
+    layers = (architecture.encoder_layers, architecture.decoder_layers)
+    tokens = sum(count * tokens for count, tokens in zip(layers, positions, strict=True))
+    seconds = TRAIN * _products(model, corpus) + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
+    if architecture.recurrent:
+        seconds += STEP * batches * sum(positions) / max(1, corpus[0].lines)
+    seconds *= 2 if training.r_drop else 1
+    dev_epochs = training.fine_tuning_epochs * (DEV_FOLDS + 1) * dev[0].lines / max(1, corpus[0].lines)
+    return (epochs + dev_epochs) * seconds + epochs * FORWARD * _products(model, dev)
 
 
 def _products(model: _Model, texts: CorpusSize) -> float:
