@@ -9,6 +9,7 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.models.config import read_config
+from features.models.cost import CorpusSize
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code, together
@@ -21,7 +22,7 @@ from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import fit_confidence
 from rerank.experiment.checks import check_inputs, try_features
-from rerank.experiment.costs import SHORT, CorpusSize, Costs
+from rerank.experiment.costs import SHORT, Costs
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages

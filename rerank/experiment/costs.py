@@ -13,11 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from features.models.config import DEV_FOLDS, read_config
-from features.models.cost import multiply_adds
-from features.models.settings import Architecture, Training
+from features.models.config import read_config
+from features.models.cost import FORWARD, CorpusSize, Products, TextSize, products_of, training_seconds
 from features.models.training.request import TrainingRequest, read_epochs
 from features.request import FeatureRequest, split_values
 from moses_io.files.errors import InputError
@@ -34,15 +31,6 @@ from rerank.tuning.folds import FOLDS
 START = 4.0
 """Seconds to start a process with torch and to load a model."""
 
-TRAIN, FORWARD = 1.6e-10, 6.5e-11
-"""Seconds per multiplication with a weight: in training, and when a network only scores or translates."""
-
-RECURRENT, TRANSFORMER = 1e-4, 3e-5
-"""Additional seconds in training per token of either side and layer, by the kind of network."""
-
-STEP = 1.5e-3
-"""Additional seconds in training per step of a recurrent network, which has one for each position of a batch."""
-
 GPU = 20
 """Speed of a GPU relative to a core."""
 
@@ -52,14 +40,8 @@ SHARED = 0.45
 SEARCH = 2.0
 """Time of a step of beam search relative to a step of scoring."""
 
-SUBWORDS = 1.35
-"""Subwords per word."""
-
 NEW = 0.7
 """Part of the translations of models that are not among the candidates of Moses."""
-
-LEXICON = 2e-7
-"""Seconds per pair of a source and a target word to estimate a lexicon."""
 
 READ, METRIC, EVALUATE = 6e-5, 7e-5, 2.5e-4
 """Seconds per candidate to read and write a list, to compute a metric, and to write the report of a test set."""
@@ -72,29 +54,6 @@ TUNE = {"kbmira": 9e-7, "mert": 8e-7, "pro": 1e-6, "expected": 9e-7, MEAN: 4.7e-
 
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
-
-
-@dataclass(frozen=True)
-class TextSize:
-    """Size of a text.
-
-    Attributes:
-        lines: number of lines.
-        words: number of words.
-        vocabulary: number of distinct words that occur at least twice.
-    """
-
-    lines: float
-    words: float
-    vocabulary: float
-
-    def part(self, fraction: float) -> "TextSize":
-        """Return the size of a part of the text."""
-        return TextSize(self.lines * fraction, self.words * fraction, self.vocabulary * math.sqrt(fraction))
-
-
-CorpusSize = tuple[TextSize, TextSize]
-"""Sizes of the source and the target of a corpus."""
 
 
 @dataclass(frozen=True)
@@ -181,13 +140,8 @@ class Costs:
         """Return the work of training a model, and the fraction that a killed run has done."""
         request, folder = self._experiment.models[name].request, self._experiment.model(name)
         files = self._experiment.dev.texts
-        corpus, dev = self.corpus, (text_size(files.source), text_size(files.target))
-        if request.backward:
-            corpus, dev = corpus[::-1], dev[::-1]
-        seconds = training_seconds(request, corpus, dev) * len(request.folders)
-        if request.reads(self._experiment.train).alignment == "" and request.settle()[0].lexicon != "none":
-            source, target = self.corpus
-            seconds += LEXICON * source.words * target.words / max(1, source.lines)
+        dev = text_size(files.source), text_size(files.target)
+        seconds = training_seconds(request, self.corpus, dev, aligned=self._experiment.train.alignment != "")
         return Work("train", START + seconds / self._speed, _trained(request, folder))
 
     def translation(self, name: str) -> Work:
@@ -287,63 +241,17 @@ class Costs:
             return FORWARD * (model.source * size.words + model.target * predicted)
         return FORWARD * (model.source * size.source + SHARED * model.target * size.words)
 
-    def _model(self, folder: str) -> "_Model":
+    def _model(self, folder: str) -> Products:
         """Return the computation of a model of the experiment, or of an existing model folder."""
         experiment = self._experiment
         for name, entry in experiment.models.items():
             for part in entry.request.folders:
                 if os.path.normpath(folder) == os.path.normpath(experiment.model(f"{name}/{part}")):
                     backward = entry.request.backward or part == "backward"
-                    return _model(*entry.request.settle(), self.corpus[0 if backward else 1], backward)
+                    return products_of(*entry.request.settle(), self.corpus[0 if backward else 1], backward)
         config = read_config(Path(folder))
         backward = config.direction == "backward"
-        return _model(config.architecture, config.training, self.corpus[0 if backward else 1], backward)
-
-
-@dataclass(frozen=True)
-class _Model:
-    """Multiplications of a model per word of its source and of its target, which a backward model exchanges."""
-
-    source: float
-    target: float
-    backward: bool
-
-
-def _model(architecture: Architecture, training: Training, predicted: TextSize, backward: bool = False) -> _Model:
-    vocabulary = training.bpe or min(predicted.vocabulary, training.vocabulary_size or math.inf)
-    source, target = (SUBWORDS if training.bpe else 1) * np.array(multiply_adds(architecture, int(vocabulary)))
-    return _Model(source=float(source), target=float(target), backward=backward)
-
-
-def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSize) -> float:
-    """Return the seconds of a core in which a model trains, up to the last planned update.
-
-    Args:
-        request: the model to train.
-        corpus: sizes of the texts that it reads and predicts.
-        dev: sizes of the same sides of dev.
-    """
-    architecture, training = request.settle()
-    model, pieces = _model(architecture, training, corpus[1]), SUBWORDS if training.bpe else 1
-    positions = [pieces * side.words + side.lines for side in corpus]
-    batches = positions[1] / training.batch_tokens if training.batch_tokens else corpus[0].lines / training.batch_size
-    epochs: float = training.epochs
-    if training.updates:
-        epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, batches))
-    layers = (architecture.encoder_layers, architecture.decoder_layers)
-    tokens = sum(count * tokens for count, tokens in zip(layers, positions, strict=True))
-    seconds = TRAIN * _products(model, corpus) + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
-    if architecture.recurrent:
-        seconds += STEP * batches * sum(positions) / max(1, corpus[0].lines)
-    seconds *= 2 if training.r_drop else 1
-    dev_epochs = training.fine_tuning_epochs * (DEV_FOLDS + 1) * dev[0].lines / max(1, corpus[0].lines)
-    return (epochs + dev_epochs) * seconds + epochs * FORWARD * _products(model, dev)
-
-
-def _products(model: _Model, texts: CorpusSize) -> float:
-    """Return the multiplications in one pass over a text and its translation."""
-    source, target = texts
-    return model.source * source.words + model.target * (target.words + target.lines)
+        return products_of(config.architecture, config.training, self.corpus[0 if backward else 1], backward)
 
 
 def _trained(request: TrainingRequest, folder: str) -> float:

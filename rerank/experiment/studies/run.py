@@ -12,6 +12,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Resources
+from features.models.cost import CorpusSize
 from features.progress import log
 from moses_io.files.errors import InputError, printable
 from moses_io.files.folders import InUse, locked, make_folder, remove
@@ -21,7 +22,7 @@ from moses_io.files.text import ParallelFiles, encode, read_parallel, read_refer
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.clock import Work
-from rerank.experiment.costs import SHORT, CorpusSize, text_size
+from rerank.experiment.costs import SHORT, text_size
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from features.models.cost import multiply_adds
+from features.models.cost import TextSize, multiply_adds, training_seconds
 from features.models.settings import Architecture
 from features.models.training.request import TrainingRequest
-from rerank.experiment.costs import Costs, TextSize, list_size, text_size, training_seconds
+from rerank.experiment.costs import Costs, list_size, text_size
 from rerank.experiment.file import read_experiment
 from rerank.experiment.recipe import LARGE, TRANSFORMER
 
@@ -19,7 +19,7 @@ NOTHING = TextSize(0, 0, 0), TextSize(0, 0, 0)
 
 
 def seconds(preset: str = "rnnsearch", **settings: Any) -> float:
-    return training_seconds(TrainingRequest(preset, settings=settings), SWAHILI, NOTHING)
+    return training_seconds(TrainingRequest(preset, settings=settings), SWAHILI, NOTHING, aligned=True)
 
 
 def test_trainings_on_30_628_pairs_took_about_so_long() -> None:
