@@ -121,7 +121,7 @@ class Clock(Generic[Step]):
         self._began = self._reported = now()
 
     def begin(self, stage: Step) -> str:
-        """Start the time of a stage that is not waiting any more, and return the text to show.
+        """Start the time of a stage that is not waiting any more, and return the text to show after its name.
 
         It has the expected time of the stage, if that is a minute or more, and the remaining time of the run. It is
         empty if nothing is known, or if there is a watcher.
@@ -135,7 +135,7 @@ class Clock(Generic[Step]):
         if left is None or stage.work is None or self._watcher:
             return ""
         own = _expected(stage, self._ratios())
-        return (f"takes {_rounded(own)}, " if own >= 60 else "") + time_left(left)
+        return f"{f' ({_rounded(own)})' if own >= 60 else ''}, {time_left(left)}"
 
     def end(self, name: str) -> None:
         """End the time of a stage."""

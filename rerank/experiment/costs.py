@@ -10,7 +10,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from features.models.config import read_config
@@ -23,12 +23,12 @@ from rerank.experiment.clock import Work
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import trainings_of
-from rerank.experiment.workers import uses_gpu
+from rerank.experiment.workers import cores, uses_gpu
 from rerank.tuners.mean import MEAN
 from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
 
-START = 4.0
+START = 3.0
 """Seconds to start a process with torch and to load a model."""
 
 GPU = 20
@@ -43,14 +43,17 @@ SEARCH = 2.0
 NEW = 0.7
 """Part of the translations of models that are not among the candidates of Moses."""
 
-READ, METRIC, EVALUATE = 6e-5, 7e-5, 2.5e-4
-"""Seconds per candidate to read and write a list, to compute a metric, and to write the report of a test set."""
+READ, METRIC, EVALUATE = 9e-5, 6e-5, 2.5e-4
+"""Seconds per candidate to read and write a list, to compute a metric, and to inspect all choices for a report."""
 
-TEXT = 2e-5
+TEXT = 1e-5
 """Seconds per word of a list to compute a feature of its texts."""
 
-TUNE = {"kbmira": 9e-7, "mert": 8e-7, "pro": 1e-6, "expected": 9e-7, MEAN: 4.7e-6, AUTO: 2e-5}
+TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-6, AUTO: 1.5e-5}
 """Seconds of a run of a tuner per candidate and dense value."""
+
+TWO_CORES = 1.5
+"""Speed of tuners on two cores, as they have two threads, relative to one core."""
 
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
@@ -193,7 +196,8 @@ class Costs:
 
     def confidence(self) -> Work:
         """Return the work of fitting confidence estimation, with a tuning for each fold of dev."""
-        return self._tunings(self.folds, self._experiment.tuning.tuning.once.tuner)
+        work = self._tunings(self.folds, self._experiment.tuning.tuning.once.tuner)
+        return replace(work, seconds=work.seconds + EVALUATE * self._merged("dev").candidates)
 
     def ablation(self) -> Work:
         """Return the work of an ablation on dev, which tunes each set of features on all folds and on dev."""
@@ -204,7 +208,7 @@ class Costs:
     def _tunings(self, times: float, tuner: str) -> Work:
         """Return the work of reading the list of dev and running a tuner on it so many times."""
         size = self._merged("dev")
-        seconds = TUNE[tuner] * size.candidates * self._values() * times
+        seconds = TUNE[tuner] * size.candidates * self._values() * times / (TWO_CORES if cores() > 1 else 1)
         return Work("tune", (READ + METRIC) * size.candidates + seconds)
 
     def _values(self) -> int:

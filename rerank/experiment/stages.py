@@ -108,8 +108,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
                 continue
             outdated = _outdated(stages, record, needs, ran)
             clock.waiting = [stage for stage in waiting if stage.name in outdated]
-            times = clock.begin(ready)
-            log.info(f"{place}: {times}" if times else place)
+            log.info(f"{place}{clock.begin(ready)}")
             if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready
                 pool.start(ready.name, ready.perform)

@@ -190,7 +190,7 @@ def jobs_for(models: int, device: str, address: str = "") -> int:
     """
     if address:
         return max(1, models)
-    return max(1, min(models, len(_gpus()) if uses_gpu(device) else _cores()))
+    return max(1, min(models, len(_gpus()) if uses_gpu(device) else cores()))
 
 
 def uses_gpu(device: str) -> bool:
@@ -260,13 +260,14 @@ def _share(slot: int, jobs: int) -> dict[str, str]:
 
     An `OMP_NUM_THREADS` of the user stays.
     """
-    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // jobs))}
+    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores() // jobs))}
     if gpus := _gpus():
         share["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
     return share
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 

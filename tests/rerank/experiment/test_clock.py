@@ -151,9 +151,9 @@ def test_nothing_is_estimated_while_the_work_of_a_stage_is_unknown() -> None:
 def test_a_long_stage_has_its_own_time_beside_that_of_the_run() -> None:
     clock = Clock[Step](1, choose, now=lambda: 0.0)
     clock.waiting = steps(score=(120,))
-    assert clock.begin(Step("ablate", Work("ablate", 360))) == "takes about 6 min, about 8 min left in total"
+    assert clock.begin(Step("ablate", Work("ablate", 360))) == " (about 6 min), about 8 min left in total"
     clock.end("ablate")
-    assert clock.begin(Step("join", Work("join", 5))) == "about 2 min left in total"
+    assert clock.begin(Step("join", Work("join", 5))) == ", about 2 min left in total"
 
 
 def test_a_long_stage_shows_the_remaining_time_now_and_then(capfd: pytest.CaptureFixture[str], progress: None) -> None:

@@ -279,10 +279,10 @@ def lines(
 
 def test_a_run_shows_the_time_of_long_stages_and_its_remaining_time(lines: Callable[..., list[str]]) -> None:
     assert lines(3000, 60, 960, 540) == [
-        "train one: takes about 50 min, about 1 h 20 min left in total",
-        "join: takes about 1 min, about 26 min left in total",
-        "tune: takes about 16 min, about 25 min left in total",
-        "evaluate: takes about 9 min, about 9 min left in total",
+        "train one (about 50 min), about 1 h 20 min left in total",
+        "join (about 1 min), about 26 min left in total",
+        "tune (about 16 min), about 25 min left in total",
+        "evaluate (about 9 min), about 9 min left in total",
     ]
 
 
@@ -292,7 +292,7 @@ def test_what_is_up_to_date_takes_no_time(tmp_path: Path, lines: Callable[..., l
     assert lines(0, 0, 960, 540) == [
         "train one: up to date",
         "join: up to date",
-        "tune: takes about 16 min, about 25 min left in total",
+        "tune (about 16 min), about 25 min left in total",
         "evaluate: up to date",
     ]
 
@@ -300,7 +300,7 @@ def test_what_is_up_to_date_takes_no_time(tmp_path: Path, lines: Callable[..., l
 def test_what_reads_a_changed_file_is_expected_to_run(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
     lines(0, 0, 0, 0)
     (tmp_path / "a").write_text("2")
-    assert lines(3000, 60, 960, 540)[0] == "train one: takes about 50 min, about 1 h 20 min left in total"
+    assert lines(3000, 60, 960, 540)[0] == "train one (about 50 min), about 1 h 20 min left in total"
 
 
 def test_what_a_killed_writing_left_goes(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_models_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rerank.experiment.workers._cores", lambda: 4)
+    monkeypatch.setattr("rerank.experiment.workers.cores", lambda: 4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert [jobs_for(models, "auto") for models in (0, 1, 3, 9)] == [1, 1, 3, 4]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
