@@ -11,7 +11,7 @@ from features.feature import Resources
 from features.models.config import read_config
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
-from features.request import runs_code, together
+from features.request import runs_code
 from moses_io.files.errors import InputError
 from moses_io.files.folders import locked, make_folder
 from moses_io.files.text import read_lines, write_text
@@ -23,19 +23,19 @@ from rerank.confidence.fitting import fit_confidence
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
+from rerank.experiment.scoring import scoring_stages
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
 from rerank.linear.missing import Replacements, read_replacements
 from rerank.linear.selection import Outputs, choose_by_total, choose_by_weights
-from rerank.lists.append import join_features, write_features
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.systems.attention import attend as read_choices
-from rerank.systems.translations import merge_translations
 from rerank.tuning.ablation import write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
 from rerank.tuning.gain import GAIN, write_gain
+from rerank.tuning.shortlist import CHOICE
 from rerank.tuning.tune import tune
 
 
@@ -94,13 +94,11 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
 
 def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
     """Return all stages in order. `link` makes the reranker link to its models and tables instead of copying them."""
-    sets, tests = experiment.sets.items(), experiment.tests.items()
+    tests = experiment.tests.items()
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
         stages += trainings(experiment, resources.device)
-    if experiment.candidates:
-        stages += [_widen(experiment, name, files, resources) for name, files in sets]
-    stages += [stage for name, files in sets for stage in _score(experiment, name, files, resources)]
+    stages += scoring_stages(experiment, resources)
     stages += [_tune(experiment), _confide(experiment)]
     stages += [stage for name, files in tests for stage in _choose(experiment, name, files)]
     stages += _ablate(experiment)
@@ -132,34 +130,6 @@ def trainings(experiment: Experiment, device: str) -> list[Stage]:
         train = partial(train_model, request, files, device=device, start=start, resume=True)
         stages.append(folder_stage(f"train {name}", inputs, settings, experiment.model(name), train, apart=True))
     return stages
-
-
-def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> Stage:
-    """Return the stage that adds candidates of models to a list."""
-    requests, output = experiment.candidates, experiment.nbest(name)
-    settings = [[each.identity for each in requests], resources.precision]
-    inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
-    action = partial(merge_translations, files.nbest, files.source, requests, output, resources)
-    return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
-
-
-def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Resources) -> list[Stage]:
-    """Return the stages that score a list, and one that joins the features to the list.
-
-    Features that use the same model are scored in one stage, so that the model runs only once.
-    """
-    if not experiment.features:
-        return []
-    stages, nbest = [], experiment.nbest(name)
-    for group in together(experiment.requests(name)):
-        output = experiment.result(f"{name}.{group[0].label}.features.gz")
-        inputs = (nbest, files.source, *(part for request in group for part in request.files))
-        settings = [[request.identity for request in group], resources.precision if group[0].readers else ""]
-        action = partial(write_features, nbest, files.source, group, output, resources)
-        stages.append(Stage(f"score {name} {group[0].label}", inputs, settings, (output,), action, apart=True))
-    columns, output = [stage.outputs[0] for stage in stages], experiment.result(f"{name}.nbest.gz")
-    action = partial(join_features, nbest, columns, output)
-    return [*stages, Stage(f"join {name}", (nbest, *columns), None, (output,), action, apart=True)]
 
 
 def _tune(experiment: Experiment) -> Stage:
@@ -317,6 +287,8 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
         ablation=experiment.result("ablation.txt") if requests else "",
         confidence=experiment.result(CONFIDENCE),
         candidates=experiment.candidates,
+        shortlist=experiment.result(CHOICE) if experiment.shortlist else "",
+        shortlist_weights=experiment.shortlist_weights if experiment.shortlist else "",
         link=link,
     )
 
@@ -329,7 +301,8 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     inputs = (
         ingredients.weights, ingredients.confidence, *(path for _, path in ingredients.reports), ingredients.ablation,
         *(part for request in requests if not request.row.one_list for part in request.files), *counted,
-        *(folder for each in candidates for folder in each.folders),
+        *(folder for each in candidates for folder in each.folders), ingredients.shortlist,
+        ingredients.shortlist_weights,
     )  # fmt: skip
     settings = [
         [request.identity for request in requests],
