@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Report the faults of a list, or write it with its ids in order. Return 2 if there are faults, otherwise 0."""
+    """Report the errors in a list, or write it with its ids in order. Return 2 if there are errors, otherwise 0."""
     from features.progress import log, progress_bar, show
     from moses_io.nbest import regroup
     from rerank.lists.validation import validate
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with progress_bar("validate", None):
         findings = validate(arguments.nbest, arguments.source, arguments.reference, arguments.weights)
-    lines = [*findings.summary(), *(f"fault: {fault}" for fault in findings.faults)]
+    lines = [*findings.summary(), *(f"error: {error}" for error in findings.errors)]
     lines += [f"warning: {warning}" for warning in findings.warnings]
-    show([*lines, f"faults: {len(findings.faults)}, warnings: {len(findings.warnings)}"])
-    return 2 if findings.faults else 0
+    show([*lines, f"errors: {len(findings.errors)}, warnings: {len(findings.warnings)}"])
+    return 2 if findings.errors else 0

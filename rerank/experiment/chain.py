@@ -12,7 +12,7 @@ from features.models.config import read_config
 from features.models.cost import CorpusSize
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
-from features.request import runs_code, together
+from features.request import runs_code
 from moses_io.files.errors import InputError
 from moses_io.files.folders import locked, make_folder
 from moses_io.files.text import read_lines, write_text
@@ -25,19 +25,19 @@ from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.costs import SHORT, Costs
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
+from rerank.experiment.scoring import scoring_stages
 from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
 from rerank.linear.missing import Replacements, read_replacements
 from rerank.linear.selection import Outputs, choose_by_total, choose_by_weights
-from rerank.lists.append import join_features, write_features
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.reranker.make import Ingredients, gains, make_reranker
 from rerank.systems.attention import attend as read_choices
-from rerank.systems.translations import merge_translations
 from rerank.tuning.ablation import write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
 from rerank.tuning.gain import GAIN, write_gain
+from rerank.tuning.shortlist import CHOICE
 from rerank.tuning.tune import tune
 
 
@@ -105,14 +105,11 @@ def stages_of(
         link: whether the reranker links to its models and tables instead of copying them.
         corpus: size of the corpus if its files do not exist yet.
     """
-    sets, tests = experiment.sets.items(), experiment.tests.items()
-    costs = Costs(experiment, resources.device, corpus)
+    tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus)
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
         stages += trainings(experiment, resources.device, corpus)
-    if experiment.candidates:
-        stages += [_widen(experiment, name, files, resources, costs) for name, files in sets]
-    stages += [stage for name, files in sets for stage in _score(experiment, name, files, resources, costs)]
+    stages += scoring_stages(experiment, resources, costs)
     stages += [_tune(experiment, costs), _confide(experiment, costs)]
     stages += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
     stages += _ablate(experiment, costs)
@@ -148,36 +145,6 @@ def trainings(experiment: Experiment, device: str, corpus: CorpusSize | None = N
         folder, work = experiment.model(name), costs.training(name)
         stages.append(folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work))
     return stages
-
-
-def _widen(experiment: Experiment, name: str, files: NbestFiles, resources: Resources, costs: Costs) -> Stage:
-    """Return the stage that adds candidates of models to a list."""
-    requests, output = experiment.candidates, experiment.nbest(name)
-    settings = [[each.identity for each in requests], resources.precision]
-    inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
-    action = partial(merge_translations, files.nbest, files.source, requests, output, resources)
-    return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True, work=costs.translation(name))
-
-
-def _score(experiment: Experiment, name: str, files: NbestFiles, resources: Resources, costs: Costs) -> list[Stage]:
-    """Return the stages that score a list, and one that joins the features to the list.
-
-    Features that use the same model are scored in one stage, so that the model runs only once.
-    """
-    if not experiment.features:
-        return []
-    stages, nbest = [], experiment.nbest(name)
-    for group in together(experiment.requests(name)):
-        output = experiment.result(f"{name}.{group[0].label}.features.gz")
-        inputs = (nbest, files.source, *(part for request in group for part in request.files))
-        settings = [[request.identity for request in group], resources.precision if group[0].readers else ""]
-        action = partial(write_features, nbest, files.source, group, output, resources)
-        label, work = group[0].label, costs.scoring(name, group)
-        stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, apart=True, work=work))
-    columns, output = [stage.outputs[0] for stage in stages], experiment.result(f"{name}.nbest.gz")
-    action = partial(join_features, nbest, columns, output)
-    work = costs.reading(name)
-    return [*stages, Stage(f"join {name}", (nbest, *columns), None, (output,), action, apart=True, work=work)]
 
 
 def _tune(experiment: Experiment, costs: Costs) -> Stage:
@@ -225,7 +192,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) 
         replacements = read_replacements(files.source, None, "blank")
         decode = partial(choose_by_total, files.nbest, replacements, moses)
     choice = partial(choose_by_weights, scored, experiment.weights, replacements, Outputs(ours))
-    inputs, work = (scored, files.source, experiment.weights, output), costs.reading(name)
+    inputs, work = (scored, files.source, experiment.weights, output), costs.choosing(name)
     by_moses = (output or files.nbest, files.source)
     return [
         Stage(_of("select Moses' choices", name), by_moses, None, (moses,), decode, work=SHORT if output else work),
@@ -338,6 +305,8 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
         ablation=experiment.result("ablation.txt") if requests else "",
         confidence=experiment.result(CONFIDENCE),
         candidates=experiment.candidates,
+        shortlist=experiment.result(CHOICE) if experiment.shortlist else "",
+        shortlist_weights=experiment.shortlist_weights if experiment.shortlist else "",
         link=link,
     )
 
@@ -350,7 +319,8 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     inputs = (
         ingredients.weights, ingredients.confidence, *(path for _, path in ingredients.reports), ingredients.ablation,
         *(part for request in requests if not request.row.one_list for part in request.files), *counted,
-        *(folder for each in candidates for folder in each.folders),
+        *(folder for each in candidates for folder in each.folders), ingredients.shortlist,
+        ingredients.shortlist_weights,
     )  # fmt: skip
     settings = [
         [request.identity for request in requests],

@@ -25,7 +25,7 @@ from rerank.experiment.file import Experiment
 from rerank.experiment.stages import trainings_of
 from rerank.experiment.workers import cores, uses_gpu
 from rerank.tuners.mean import MEAN
-from rerank.tuners.table import AUTO
+from rerank.tuners.table import AUTO, TUNERS
 from rerank.tuning.folds import FOLDS
 
 START = 3.0
@@ -42,6 +42,9 @@ SEARCH = 2.0
 
 NEW = 0.7
 """Part of the translations of models that are not among the candidates of Moses."""
+
+SHORTLIST = 30
+"""Candidates of a sentence in a shortlist whose size is chosen in the run."""
 
 READ, METRIC, EVALUATE = 9e-5, 6e-5, 2.5e-4
 """Seconds per candidate to read and write a list, to compute a metric, and to inspect all choices for a report."""
@@ -156,9 +159,15 @@ class Costs:
                 seconds += FORWARD * size.source * (model.source + SEARCH * request.size * model.target)
         return Work("translate", START + seconds / self._speed + READ * size.candidates)
 
-    def scoring(self, name: str, requests: Sequence[FeatureRequest]) -> Work:
-        """Return the work of computing features of a list that read the same models."""
-        size = self._merged(name)
+    @property
+    def shortlist(self) -> int:
+        """Expected number of candidates of a sentence in the scored lists if there is a shortlist, otherwise 0."""
+        entry = self._experiment.shortlist
+        return (entry.size or SHORTLIST) if entry else 0
+
+    def scoring(self, name: str, requests: Sequence[FeatureRequest], shortlist: int = 0) -> Work:
+        """Return the work of computing features that read the same models, of a list or its shortlist."""
+        size = self._merged(name, shortlist)
         folders = {folder for request in requests for reader in request.readers for folder in reader}
         if not folders:
             return Work("features", READ * size.candidates + TEXT * size.words * len(requests))
@@ -172,17 +181,21 @@ class Costs:
         seconds = sum(self._model_seconds(folder, two) for folder in folders) / SHARED
         return Work("attend", START + seconds / self._speed)
 
-    def reading(self, name: str) -> Work:
-        """Return the work of reading a list."""
-        return Work("read", READ * self._merged(name).candidates)
+    def reading(self, name: str, shortlist: int = 0) -> Work:
+        """Return the work of reading a list or its shortlist."""
+        return Work("read", READ * self._merged(name, shortlist).candidates)
+
+    def choosing(self, name: str) -> Work:
+        """Return the work of reading a list with all features."""
+        return self.reading(name, self.shortlist)
 
     def measuring(self, name: str) -> Work:
         """Return the work of reading a list and computing the metric of each candidate."""
-        return Work("read", (READ + METRIC) * self._merged(name).candidates)
+        return Work("read", (READ + METRIC) * self._merged(name, self.shortlist).candidates)
 
     def evaluation(self, name: str) -> Work:
         """Return the work of the reports of a test set."""
-        return Work("evaluate", EVALUATE * self._merged(name).candidates)
+        return Work("evaluate", EVALUATE * self._merged(name, self.shortlist).candidates)
 
     def tuning(self) -> Work:
         """Return the work of tuning on dev with cross-validation, with and without the new features."""
@@ -197,7 +210,7 @@ class Costs:
     def confidence(self) -> Work:
         """Return the work of fitting confidence estimation, with a tuning for each fold of dev."""
         work = self._tunings(self.folds, self._experiment.tuning.tuning.once.tuner)
-        return replace(work, seconds=work.seconds + EVALUATE * self._merged("dev").candidates)
+        return replace(work, seconds=work.seconds + EVALUATE * self._merged("dev", self.shortlist).candidates)
 
     def ablation(self) -> Work:
         """Return the work of an ablation on dev, which tunes each set of features on all folds and on dev."""
@@ -205,9 +218,22 @@ class Costs:
         sets = 2 + (2 * new if new > 1 else new)
         return self._tunings(sets * (self.folds + 1), self._experiment.tuning.tuning.once.tuner)
 
-    def _tunings(self, times: float, tuner: str) -> Work:
-        """Return the work of reading the list of dev and running a tuner on it so many times."""
-        size = self._merged("dev")
+    def tuning_shortlist(self) -> Work:
+        """Return the work of tuning the weights that select the candidates of shortlists."""
+        return self._tunings(1, MEAN, 0)
+
+    def choosing_shortlist(self, sizes: Sequence[int]) -> Work:
+        """Return the work of comparing sizes of the shortlist in cross-validation."""
+        times, runs = self.folds if len(sizes) > 1 else 0, TUNERS["kbmira"].runs
+        works = [self._tunings(times * runs, "kbmira", size) for size in (0, *sizes)]
+        return Work("tune", sum(work.seconds for work in works))
+
+    def _tunings(self, times: float, tuner: str, shortlist: int | None = None) -> Work:
+        """Return the work of reading the list of dev and running a tuner on it so many times.
+
+        `shortlist` is the number of candidates of a sentence, 0 for all (default: those of the scored list).
+        """
+        size = self._merged("dev", self.shortlist if shortlist is None else shortlist)
         seconds = TUNE[tuner] * size.candidates * self._values() * times / (TWO_CORES if cores() > 1 else 1)
         return Work("tune", (READ + METRIC) * size.candidates + seconds)
 
@@ -225,15 +251,20 @@ class Costs:
         files: NbestFiles = self._experiment.sets[name]
         return list_size(files.nbest, files.source)
 
-    def _merged(self, name: str) -> ListSize:
-        """Return the size of a list with the candidates of models. Moses already has some of them."""
+    def _merged(self, name: str, shortlist: int = 0) -> ListSize:
+        """Return the size of a list with the candidates of models. Moses already has some of them.
+
+        `shortlist` is the number of candidates of a sentence, 0 for all.
+        """
         size, requests = self._listed(name), self._experiment.candidates
-        added = NEW * size.sentences * sum(request.size for request in requests)
+        candidates = size.candidates + NEW * size.sentences * sum(request.size for request in requests)
+        if shortlist:
+            candidates = min(candidates, shortlist * size.sentences)
         return ListSize(
             sentences=size.sentences,
             source=size.source,
-            candidates=size.candidates + added,
-            words=size.words * (1 + added / max(1, size.candidates)),
+            candidates=candidates,
+            words=size.words * candidates / max(1, size.candidates),
             values=size.values + (len(requests) + 1 if requests else 0),
         )
 

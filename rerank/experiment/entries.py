@@ -10,7 +10,7 @@ from typing import Any
 
 from features.models.training.request import TrainingRequest
 from features.request import FeatureRequest
-from moses_io.files.errors import InputError, at
+from moses_io.files.errors import InputError, at, shown
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.toml import RENAMED, as_table, check_keys, path_of
 from rerank.systems.translations import check_candidates, check_forward
@@ -33,7 +33,10 @@ SELECTION = "selection"
 SET = "{set}"
 """Placeholder in the argument of a feature for the name of the set that is scored."""
 
-TAKEN = ("dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence")
+TAKEN = (
+    "dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence",
+    "shortlist",
+)  # fmt: skip
 """Reserved names: files in the folder of results have them."""
 
 _KEYS = ("source", "reference", "nbest")
@@ -42,6 +45,47 @@ MOSES_OUTPUT = "moses_output"
 """Key of Moses' own output, which is compared with the choices on dev and on test sets."""
 
 _NAME = re.compile(r"\w[\w.-]*")
+
+
+AUTO_SIZE = "auto"
+"""Value of `shortlist.size` that compares sizes in cross-validation."""
+
+
+@dataclass(frozen=True)
+class ShortlistEntry:
+    """The table `[shortlist]`: features that are computed only for the best candidates by all other features.
+
+    Attributes:
+        features: labels of these features.
+        size: number of candidates of a sentence, or 0 for a choice in cross-validation on dev.
+    """
+
+    features: tuple[str, ...]
+    size: int = 0
+
+
+def read_shortlist(value: Any, features: Mapping[str, FeatureRequest]) -> ShortlistEntry:
+    """Read the table `[shortlist]`.
+
+    Raises:
+        InputError: a key is unknown, missing or of the wrong type, a label is not among the features, or a feature is
+            the scores of another tool, which has scored all candidates.
+    """
+    table = {"size": AUTO_SIZE, **as_table(value, "shortlist")}
+    check_keys(table, ("features", "size"), "shortlist.")
+    labels, size = table.get("features"), table["size"]
+    if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
+        raise InputError(f"shortlist.features: expected a list of labels of features, found {shown(labels)}")
+    for label in labels:
+        if label not in features:
+            known = f"no feature {shown(label)}. Features: {', '.join(features)}"
+            raise InputError(f"shortlist.features: {known}")
+        if features[label].row.one_list:
+            raise InputError(f"shortlist.features: {label} has the scores of a file, which are for all candidates")
+    if size != AUTO_SIZE and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        expected = f'a whole number from 1, or "{AUTO_SIZE}"'
+        raise InputError(f"shortlist.size: expected {expected}, found {shown(size)}")
+    return ShortlistEntry(tuple(labels), 0 if size == AUTO_SIZE else size)
 
 
 def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:

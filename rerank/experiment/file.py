@@ -16,6 +16,7 @@ from rerank.experiment.entries import (
     Groups,
     ModelEntry,
     NbestFiles,
+    ShortlistEntry,
     expand_feature,
     expand_models,
     find_pretrained,
@@ -24,6 +25,7 @@ from rerank.experiment.entries import (
     read_corpus,
     read_model,
     read_set,
+    read_shortlist,
     read_tests,
     translating,
 )
@@ -48,8 +50,8 @@ from rerank.tuning.tune import FoldSettings, settle
 from rerank.tuning.tuning_set import Lists
 
 KEYS = (
-    "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "tuning", "trained_models",
-    "code",
+    "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "shortlist", "tuning",
+    "trained_models", "code",
 )  # fmt: skip
 """Keys of an experiment file."""
 
@@ -88,6 +90,7 @@ class Experiment:
         models: models by name.
         features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
         tuning: settings of the tuning.
+        shortlist: features that are computed only for the best candidates by the others, or None if there are none.
         text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
             the experiment file itself names models or features.
         trained_models: folder of models that are already trained, or empty if this experiment trains them.
@@ -102,6 +105,7 @@ class Experiment:
     models: dict[str, ModelEntry]
     features: dict[str, FeatureRequest]
     tuning: TuningEntry
+    shortlist: ShortlistEntry | None = None
     text: str = ""
     trained_models: str = ""
 
@@ -151,6 +155,12 @@ class Experiment:
         requests = [replace(each, argument=each.argument.replace(SET, name)) for each in self.features.values()]
         return [each.with_parts([self.model(part) for part in each.parts]) for each in requests]
 
+    def split_requests(self, name: str) -> tuple[list[FeatureRequest], list[FeatureRequest]]:
+        """Return the features of a set that are computed for all candidates, and the features of its shortlist."""
+        late = self.shortlist.features if self.shortlist else ()
+        requests = self.requests(name)
+        return [each for each in requests if each.label not in late], [each for each in requests if each.label in late]
+
     def lists(self, name: str) -> Lists:
         """Return the scored list of a set and its references."""
         return Lists([self.scored(name)], self.sets[name].reference, self.tuning.filters)
@@ -162,6 +172,17 @@ class Experiment:
     def scored(self, name: str) -> str:
         """Return the path of the list of a set with all candidates and features."""
         return self.result(f"{name}.nbest.gz") if self.features else self.nbest(name)
+
+    def whole(self, name: str) -> str:
+        """Return the path of the list of a set with all candidates and the features that are computed for all."""
+        if not self.shortlist:
+            return self.scored(name)
+        return self.result(f"{name}.all.nbest.gz") if self.split_requests(name)[0] else self.nbest(name)
+
+    @property
+    def shortlist_weights(self) -> str:
+        """Path of the weights that select the shortlist."""
+        return self.result("shortlist.ini")
 
     def report(self, test: str, suffix: str) -> str:
         """Return the path of the report of a test set. `suffix` is `txt`, `html` or `json`."""
@@ -228,6 +249,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         models=models,
         features=features,
         tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), SELECTION in values),
+        shortlist=read_shortlist(values["shortlist"], features) if "shortlist" in values else None,
         trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
     )
 

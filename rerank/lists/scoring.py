@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -142,7 +142,7 @@ def score_list(
     check: Callable[[SentenceList], None] = lambda _: None,
     prepare: Callable[[list[Sentence]], list[Sentence]] = lambda sentences: sentences,
 ) -> Iterator[tuple[list[Sentence], list[Column]]]:
-    """Yield groups of sentences with the values of all features.
+    """Yield the sentences of a list, in groups, with the values of all features.
 
     Args:
         nbest: the list.
@@ -156,10 +156,26 @@ def score_list(
         InputError: the list already has a requested label, a sentence id is beyond the source, or a value is not
             finite.
     """
-    steps, scored, started = Steps(), 0, time.monotonic()
     sentences_read = read_sentences(nbest, sources, "the scored list", list(features.signatures), at_once, check)
-    with progress_bar("score", sources.total, whole=True) as bar:
-        for sentences, result in features.score_all(map(prepare, sentences_read)):
+    yield from score_sentences(map(prepare, sentences_read), features, sources.total)
+
+
+def score_sentences(
+    groups: Iterable[list[Sentence]], features: Scorer, total: int | None
+) -> Iterator[tuple[list[Sentence], list[Column]]]:
+    """Yield groups of sentences with the values of all features.
+
+    Args:
+        groups: the groups.
+        features: features to compute.
+        total: number of all sentences, or None if it is not known.
+
+    Raises:
+        InputError: a value is not finite.
+    """
+    steps, scored, started = Steps(), 0, time.monotonic()
+    with progress_bar("score", total, whole=True) as bar:
+        for sentences, result in features.score_all(groups):
             for column in result.columns:
                 _check(column, sentences)
             yield sentences, result.columns

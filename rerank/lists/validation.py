@@ -43,13 +43,13 @@ class Findings:
 
     Attributes:
         path: name of the list in messages.
-        faults: errors, which make the list unusable.
+        errors: errors, which make the list unusable.
         warnings: possible mistakes.
     """
 
     def __init__(self, path: str, source: str | None, references: Sequence[str]) -> None:
         self.path = path
-        self.faults: list[str] = []
+        self.errors: list[str] = []
         self.warnings: list[str] = []
         self._references = {reference: read_lines(reference) for reference in references}
         for reference, lines in self._references.items():
@@ -80,7 +80,7 @@ class Findings:
         try:
             check_markup(path, lines)
         except InputError as error:
-            self.faults.append(str(error))
+            self.errors.append(str(error))
         return lines
 
     def add(self, number: int, line: bytes) -> None:
@@ -93,7 +93,7 @@ class Findings:
             self._layout.check(hypothesis)
             self._check_id(hypothesis)
         except Fault as fault:
-            self.faults.append(f"{self.path}:{number}: {fault}{without_end(line)}")
+            self.errors.append(f"{self.path}:{number}: {fault}{without_end(line)}")
             return
         self._duplicates += hypothesis.fields[1] in self._seen
         self._seen.add(hypothesis.fields[1])
@@ -146,12 +146,12 @@ class Findings:
     def check_coverage(self) -> None:
         """Compare the number of sentences with the lengths of the source and the references."""
         if not self._candidates:
-            self.faults.append(f"{self.path}: no line of the list can be read")
+            self.errors.append(f"{self.path}: no line of the list can be read")
             return
         lengths = {path: len(lines) for path, lines in self._texts.items()}
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
-            self.faults.append(f"source and references differ in length: {each}")
+            self.errors.append(f"source and references differ in length: {each}")
         expected = max([max(self._candidates) + 1, *lengths.values()])
         missing = expected - len(self._candidates)
         if missing > 0:
@@ -198,7 +198,7 @@ class Findings:
         try:
             space.vector(weights)
         except Fault as fault:
-            self.faults.append(f"{path}: {fault}")
+            self.errors.append(f"{path}: {fault}")
         if unused := unused_weights(space, weights):
             self.warnings.append(f"weights without a feature in the list: {', '.join(unused)}")
 

@@ -21,17 +21,19 @@ from moses_io.files.text import whole
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE
+from rerank.linear.shortlist import ShortlistSettings
 from rerank.reranker import MANIFEST
 from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
-FORMAT = 3
+FORMAT = 4
 """Version of the folder format.
 
-Version 2 introduced models that add candidates. The models in folders of version 1 and 2 have older names of settings,
-see `features.models.settings.RENAMED`.
+Version 2 introduced models that add candidates, version 4 shortlists. The models in folders of version 1 and 2 have
+older names of settings, see `features.models.settings.RENAMED`.
 """
 
 WEIGHTS = "weights.ini"
+SHORTLIST_WEIGHTS = "shortlist.ini"
 CARD = "README.md"
 
 _ROOMS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
@@ -48,6 +50,7 @@ class Manifest:
         tuned: signature of the tuning.
         candidates: `SIZE:FOLDER,…` of the models that add candidates, by the name of their list.
         code: folder in which commands run and in which modules of users are searched, or empty for the working folder.
+        shortlist: features that are computed only for the best candidates by the others, or None if there are none.
     """
 
     features: Mapping[str, str]
@@ -55,11 +58,13 @@ class Manifest:
     tuned: str
     candidates: Mapping[str, str] = field(default_factory=dict)
     code: str = ""
+    shortlist: ShortlistSettings | None = None
 
     @property
     def signature(self) -> str:
-        """Digest of features, files and candidates."""
+        """Digest of features, files, candidates and shortlist."""
         parts = [self.features, self.files, *([self.candidates] if self.candidates else [])]
+        parts += [asdict(self.shortlist)] if self.shortlist else []
         content = json.dumps(parts, sort_keys=True).encode()
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
@@ -72,6 +77,8 @@ def write_folder(
     *,
     confidence: str = "",
     candidates: Sequence[CandidateRequest] = (),
+    shortlist: ShortlistSettings | None = None,
+    shortlist_weights: str = "",
     link: bool = False,
 ) -> Manifest:
     """Make the folder of a reranker.
@@ -87,6 +94,8 @@ def write_folder(
         tuned: signature of the tuning.
         confidence: file of the sentence-level confidence estimation, or empty for none.
         candidates: models that add candidates.
+        shortlist: features that are computed only for the best candidates by the others, or None if there are none.
+        shortlist_weights: weight file that selects the shortlist, or empty if there is none.
         link: whether to link to models and tables instead of copying them.
 
     Raises:
@@ -103,10 +112,14 @@ def write_folder(
         shutil.copyfile(weights, folder / WEIGHTS)
         if confidence:
             shutil.copyfile(confidence, folder / CONFIDENCE)
+        if shortlist:
+            shutil.copyfile(shortlist_weights, folder / SHORTLIST_WEIGHTS)
     code = next((request.folder for request in requests if runs_code(request.text)), "")
-    manifest = Manifest(features, _files(folder), tuned, added, code)
+    manifest = Manifest(features, _files(folder), tuned, added, code, shortlist)
     about = {"format": FORMAT, "version": __version__}
-    values = {name: value for name, value in asdict(manifest).items() if value or name not in ("candidates", "code")}
+    values = {
+        name: value for name, value in asdict(manifest).items() if value or name in ("features", "files", "tuned")
+    }
     write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
     return manifest
 
@@ -134,12 +147,14 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     values = read_json(path)
     version = values.get("format") if isinstance(values, dict) else None
-    if version not in (1, 2, FORMAT):
+    if version not in range(1, FORMAT + 1):
         raise InputError(f"{path}: format {version!r}, this version reads formats 1 to {FORMAT}")
     try:
         manifest = msgspec.convert(values, Manifest)
     except msgspec.ValidationError:
-        raise InputError(f"{path}: expected texts under features, files, tuned, candidates and code") from None
+        expected = "expected texts under features, files, tuned, candidates and code, and a size under shortlist"
+        raise InputError(f"{path}: {expected}") from None
+    _check_shortlist(path, manifest)
     for name, content in manifest.files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):
@@ -147,6 +162,17 @@ def read_manifest(folder: Path) -> Manifest:
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: changed since the reranker was made")
     return manifest
+
+
+def _check_shortlist(path: Path, manifest: Manifest) -> None:
+    """Raise `InputError` if the shortlist has no size, unknown features or no weights."""
+    shortlist = manifest.shortlist
+    if shortlist is None:
+        return
+    if shortlist.size < 1 or not set(shortlist.features) <= set(manifest.features):
+        raise InputError(f"{path}: shortlist: expected a size of at least 1, and labels of features")
+    if SHORTLIST_WEIGHTS not in manifest.files:
+        raise InputError(f"{path}: shortlist: {SHORTLIST_WEIGHTS} is not among its files")
 
 
 def read_features(

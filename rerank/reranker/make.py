@@ -14,6 +14,7 @@ from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.reranker.folder import CARD, Manifest, read_candidates, write_folder
 from rerank.systems.translations import CandidateRequest, indicators
+from rerank.tuning.shortlist import read_choice
 
 TEMPLATE = """\
 # Reranker {languages}
@@ -59,6 +60,8 @@ class Ingredients:
         ablation: file with the ablation table, or empty for none.
         confidence: file of the sentence-level confidence estimation, or empty for none.
         candidates: models that add candidates to lists.
+        shortlist: file of the choice of the shortlist, or empty if there is none.
+        shortlist_weights: weight file that selects the shortlist, or empty if there is none.
         link: whether to link to models and tables instead of copying them.
     """
 
@@ -70,6 +73,8 @@ class Ingredients:
     ablation: str = ""
     confidence: str = ""
     candidates: tuple[CandidateRequest, ...] = ()
+    shortlist: str = ""
+    shortlist_weights: str = ""
     link: bool = False
 
 
@@ -83,6 +88,8 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
         tuned,
         confidence=ingredients.confidence,
         candidates=ingredients.candidates,
+        shortlist=read_choice(ingredients.shortlist).settings if ingredients.shortlist else None,
+        shortlist_weights=ingredients.shortlist_weights,
         link=ingredients.link,
     )
     weights = read_weights(ingredients.weights)
@@ -142,6 +149,9 @@ def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folde
     if models:
         pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
         facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
+    if manifest.shortlist:
+        labels, size = ", ".join(manifest.shortlist.features), manifest.shortlist.size
+        facts.append((f"computed for a shortlist of {size}", labels))
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
     facts += [(f"model {place.name}", _model(place)) for place in models]
     return [*facts, ("signature", manifest.signature)]

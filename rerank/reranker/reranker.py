@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +21,10 @@ from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE, read_estimator
 from rerank.linear.missing import Replacements, complete, read_replacements
 from rerank.linear.ranking import Estimate, Estimator, LinearModel, Ranking, rankings
+from rerank.linear.shortlist import Shortlist
 from rerank.linear.weights import load_weights
-from rerank.lists.scoring import load_features, open_sources, score_list, written
-from rerank.reranker.folder import WEIGHTS, read_candidates, read_features, read_manifest
+from rerank.lists.scoring import load_features, open_sources, score_list, score_sentences, written
+from rerank.reranker.folder import SHORTLIST_WEIGHTS, WEIGHTS, read_candidates, read_features, read_manifest
 from rerank.reranker.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.systems.translations import CandidateMerger, indicators
 
@@ -90,17 +91,21 @@ class Reranker:
             InputError: an unknown kind, or a model or a file that cannot be read.
         """
         requests = labelled_requests(features_of(features))
-        self._open(requests, weights, Resources(device, precision, optional_path_of(cache, "cache")))
+        self._open(requests, weights, Resources(device, precision, optional_path_of(cache, "cache")), ())
 
     def _open(
         self,
         requests: Sequence[FeatureRequest],
         weights: str | Path | Mapping[str, Sequence[float]],
         resources: Resources,
+        late: Collection[str],
     ) -> None:
+        """Open features and weights. The features `late` are computed for the shortlist only."""
         self.features = {request.label: request.text for request in requests}
         self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
-        self._features = load_features(requests, resources)
+        self._features = load_features([each for each in requests if each.label not in late], resources)
+        self._late = load_features([each for each in requests if each.label in late], resources)
+        self._shortlist: Shortlist | None = None
         self._confidence, self._indicators = "", list[str]()
         self._merger: CandidateMerger | None = None
         self.weights = check_weights(weights) if isinstance(weights, Mapping) else load_weights(self._origin)
@@ -138,7 +143,12 @@ class Reranker:
         candidates = read_candidates(place, manifest)
         resources = Resources(device, precision, optional_path_of(cache, "cache"))
         reranker = cls.__new__(cls)
-        reranker._open(requests, place / WEIGHTS, resources)  # not by `__init__`: these requests have a folder of code
+        shortlist = manifest.shortlist
+        late = shortlist.features if shortlist else ()
+        # Not by `__init__`: these requests have a folder of code.
+        reranker._open(requests, place / WEIGHTS, resources, late)
+        if shortlist:
+            reranker._shortlist = Shortlist(str(place / SHORTLIST_WEIGHTS), shortlist.size)
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
             reranker._merger = CandidateMerger(candidates, Resources(device, precision))
@@ -224,7 +234,11 @@ class Reranker:
             check = partial(model.check, to_come=[*self.features, *self._indicators])
             live = is_live(nbest)
             prepare = partial(self._prepared, live)
-            lists = _lists(score_list(nbest, sources, self._features.at_start(), batch, check, prepare))
+            scored = score_list(nbest, sources, self._features.at_start(), batch, check, prepare)
+            if self._shortlist:
+                shorter = (_shortened(*group, self._shortlist) for group in scored)
+                scored = score_sentences(shorter, self._late.at_start(), sources.total)
+            lists = _lists(scored)
             if moses_output:
                 lists = moses_output.add_to(lists)
             whole = complete(lists, replace(replacements, sentences=sources.count, live=live))
@@ -254,13 +268,28 @@ def _on_missing(on_missing: object) -> str:
 
 def _lists(scored: Iterable[tuple[list[Sentence], list[Column]]]) -> Iterator[SentenceList]:
     """Yield the candidates of each sentence with all features, as if they were read from the scored list."""
+    for sentences, columns in scored:
+        for sentence, hypotheses in zip(sentences, _with_values(sentences, columns), strict=True):
+            yield SentenceList(sentence.sentence, hypotheses, sentence.path)
+
+
+def _with_values(sentences: Sequence[Sentence], columns: Sequence[Column]) -> Iterator[tuple[Hypothesis, ...]]:
+    """Yield the lines of each sentence with the values of the features appended."""
     # Values go through text, which rounds them as `score` does. So `apply` makes the same choices as `rerank` on the
     # scored list, and the lines are ready for `apply --nbest`.
-    for sentences, columns in scored:
-        rows = written(columns) if columns else itertools.repeat([])
-        for sentence in sentences:
-            hypotheses = tuple(parse_line(with_features(line, next(rows)), line.number) for line in sentence.lines)
-            yield SentenceList(sentence.sentence, hypotheses, sentence.path)
+    rows = written(columns) if columns else itertools.repeat([])
+    for sentence in sentences:
+        yield tuple(parse_line(with_features(line, next(rows)), line.number) for line in sentence.lines)
+
+
+def _shortened(sentences: Sequence[Sentence], columns: Sequence[Column], shortlist: Shortlist) -> list[Sentence]:
+    """Return the sentences with the candidates of the shortlist and the features that selected them."""
+    shorter = []
+    for sentence, lines in zip(sentences, _with_values(sentences, columns), strict=True):
+        kept = shortlist.indices(SentenceList(sentence.sentence, lines, sentence.path))
+        hypotheses = tuple(sentence.hypotheses[index] for index in kept)
+        shorter.append(replace(sentence, hypotheses=hypotheses, lines=tuple(lines[index] for index in kept)))
+    return shorter
 
 
 def _scored(ranking: Ranking, estimate: Estimate | None) -> ScoredSentence:

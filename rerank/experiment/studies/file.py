@@ -106,6 +106,8 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     tables = {key: value for key, value in values.items() if key != "study"}
     if "trained_models" in tables:
         raise InputError("trained_models: a study trains its own models")
+    if "shortlist" in tables:
+        raise InputError("shortlist: a study computes all features for all candidates. Remove it")
     if "models" not in tables and "features" not in tables:
         raise InputError("expected [models], [features] or both: a study compares what is named")
     texts = feature_texts(tables)

@@ -322,3 +322,42 @@ def test_files_that_a_class_of_the_user_is_given(tmp_path: Path) -> None:
     )
     given = {str(tmp_path / name) for name in ("word.txt", "other.txt")}
     assert [given & set(files) for files in (one, two, none)] == [{str(tmp_path / "word.txt")}, given, set()]
+
+
+@pytest.mark.parametrize("size", ["2", '"auto"'])
+def test_a_reranker_with_a_shortlist_chooses_as_the_run(folder: Path, command: Command, size: str) -> None:
+    features = f'Len = "length"\nCons = "consensus:chrf"\n\n[shortlist]\nfeatures = ["Cons"]\nsize = {size}'
+    status, _, err = command("run", experiment(folder, features, TEST), "--device", "cpu")
+    assert (status, "oracle BLEU on dev" in err) == (0, True)
+    status, out, err = command("apply", "work/reranker", "test.nbest", "--source", "test.de", "--nbest", "sorted")
+    assert (status, out) == (0, (folder / "work" / "test.reranked").read_bytes()), err
+    scored = gzip.decompress((folder / "work" / "test.nbest.gz").read_bytes())
+    assert len((folder / "sorted").read_bytes().splitlines()) == len(scored.splitlines())
+
+
+def test_a_shortlist_of_all_features_is_selected_by_moses(folder: Path, command: Command) -> None:
+    features = 'Len = "length"\n\n[shortlist]\nfeatures = ["Len"]\nsize = 3'
+    assert command("run", experiment(folder, features, TEST), "--device", "cpu")[0] == 0
+    assert (
+        command("apply", "work/reranker", "test.nbest", "--source", "test.de")[1]
+        == (folder / "work" / "test.reranked").read_bytes()
+    )
+    lines = gzip.decompress((folder / "work" / "test.nbest.gz").read_bytes()).splitlines()
+    assert 30 <= len(lines) <= 40
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('features = ["Lem"]', "shortlist.features: no feature 'Lem'. Features: Len, S"),
+        ('features = "Len"', "shortlist.features: expected a list of labels of features, found 'Len'"),
+        ("size = 3", "shortlist.features: expected a list of labels of features, found None"),
+        ('features = ["S"]', "shortlist.features: S has the scores of a file, which are for all candidates"),
+        ('features = ["Len"]\nsize = 0', 'shortlist.size: expected a whole number from 1, or "auto", found 0'),
+        ('features = ["Len"]\nbest = 3', "unknown key shortlist.best"),
+    ],
+)
+def test_a_wrong_shortlist(folder: Path, command: Command, table: str, message: str) -> None:
+    features = f'Len = "length"\nS = "scores:scores"\n\n[shortlist]\n{table}'
+    status, _, err = command("run", experiment(folder, features))
+    assert (status, message in err) == (2, True), err

@@ -158,6 +158,6 @@ def test_the_feature_rest_has_weight_1(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 Rest= -5 ||| -4\n0 ||| b ||| L= 0 Rest= 0 ||| 0\n")
     weights = write("w", "[weight]\nL= 1\n")
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
-    assert command("validate", nbest, "--weights", weights)[1].endswith(b"faults: 0, warnings: 0\n")
+    assert command("validate", nbest, "--weights", weights)[1].endswith(b"errors: 0, warnings: 0\n")
     status, out, _ = command("explain", nbest, "--weights", weights, "--sentence", 0)
     assert (status, b"score -4.0000" in out) == (0, True)

@@ -19,7 +19,7 @@ def test_the_sample_has_no_fault(command: Command, sample: Path) -> None:
     assert "candidates: 36329 (4 to 100 per sentence, median 100), 0 repeated texts, 0 empty texts" in text
     assert "LexicalReordering0(6), Distortion0(1), LM0(1)" in text
     assert "field 5, alignment: in 36329 lines" in text
-    assert text.endswith("faults: 0, warnings: 0\n")
+    assert text.endswith("errors: 0, warnings: 0\n")
 
 
 def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> None:
@@ -37,7 +37,7 @@ def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> No
     status, out, _ = command("validate", nbest, "--source", write("source", "x\ny\nz\n"))
     text = out.decode()
     assert status == 2
-    faults = [line.removeprefix(f"fault: {nbest}") for line in text.split("\n") if line.startswith("fault: ")]
+    faults = [line.removeprefix(f"error: {nbest}") for line in text.split("\n") if line.startswith("error: ")]
     assert faults == [
         ":2: expected a sentence id, found 'x'",
         ":3: feature 'L' has 2 values, earlier lines have 1",
@@ -84,7 +84,7 @@ def test_order_and_coverage(command: Command, write: Write) -> None:
     text = out.decode()
     assert status == 2
     assert f"warning: {nbest}:2: the id decreases" in text
-    assert "fault: source and references differ in length" in text
+    assert "error: source and references differ in length" in text
     assert "warning: 3 of 5 sentences have no candidates, the first is 2" in text
 
 
@@ -125,14 +125,14 @@ def test_missing_references_are_counted(command: Command, write: Write) -> None:
 def test_a_blank_line_of_the_only_reference_is_not_missing(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n")
     out = command("validate", nbest, "--reference", write("reference", "\n"))[1].decode()
-    assert out.endswith("faults: 0, warnings: 0\n")
+    assert out.endswith("errors: 0, warnings: 0\n")
 
 
 def test_a_feature_with_another_number_of_weights(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| a ||| T= 1 2 ||| 0\n"), write("w", "T= 1\n")
     fault = "feature 'T' has 2 values in the list and 1 weight"
     status, out, _ = command("validate", nbest, "--weights", weights)
-    assert (status, f"fault: {weights}: {fault}\n" in out.decode()) == (2, True)
+    assert (status, f"error: {weights}: {fault}\n" in out.decode()) == (2, True)
     status, _, err = command("rerank", nbest, "--weights", weights)
     assert (status, f"{nbest}:1: {fault} in {weights}\n" in err) == (2, True)
     status, _, err = command("tune", nbest, "--reference", write("ref", "a\n"), "--initial-weights", weights)
@@ -166,8 +166,8 @@ def test_links_of_a_source_with_tabs_are_inside_it(command: Command, write: Writ
 def test_markup_in_a_source_is_a_fault(command: Command, write: Write) -> None:
     nbest, source = write("list", "0 ||| a ||| L= 1\n"), write("source", 'a <n translation="b">y</n>\n')
     status, out, _ = command("validate", nbest, "--source", source)
-    assert status == 2 and out.decode().endswith("faults: 1, warnings: 0\n")
-    assert f"fault: {source}:1: '<n translation=\"b\">' is markup for Moses' -xml-input" in out.decode()
+    assert status == 2 and out.decode().endswith("errors: 1, warnings: 0\n")
+    assert f"error: {source}:1: '<n translation=\"b\">' is markup for Moses' -xml-input" in out.decode()
 
 
 def test_a_reference_in_sgml_is_an_error(command: Command, write: Write) -> None:

@@ -140,7 +140,7 @@ def test_commands_name_the_filter(command: Command, write: Write, name: str) -> 
     tune = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "mean")
     evaluate = ("evaluate", system, "--reference", reference, "--nbest", nbest)
     out = command("validate", nbest, "--reference", reference)[1].decode()
-    assert f" in the list, {hint}" in out and out.endswith("faults: 0, warnings: 1\n")
+    assert f" in the list, {hint}" in out and out.endswith("errors: 0, warnings: 1\n")
     status, _, err = command(*tune)
     assert status == 2 and f" in the list, {hint}" in err.rstrip("\n").split("\n")[-1]
     assert (

@@ -1,0 +1,60 @@
+"""Shortlists: features that are expensive are computed only for the best candidates by all other features."""
+
+import itertools
+from dataclasses import dataclass
+
+from features.progress import with_bar
+from moses_io.files.streams import open_output
+from moses_io.nbest import SentenceList, read_nbest
+from rerank.linear.ranking import LinearModel, Ranking
+from rerank.linear.weights import load_weights
+
+
+@dataclass(frozen=True)
+class ShortlistSettings:
+    """What a reranker knows about its shortlist.
+
+    Attributes:
+        size: number of candidates of a sentence, at least 1.
+        features: labels of the features that are computed for the shortlist only.
+    """
+
+    size: int
+    features: tuple[str, ...]
+
+
+class Shortlist:
+    """Selects the candidates of a sentence that get all features.
+
+    These are the `size` best candidates under the weights of the other features, and the candidate with the highest
+    total of Moses, with which reports compare the choice.
+    """
+
+    def __init__(self, weights: str, size: int) -> None:
+        self._model, self._size = LinearModel(load_weights(weights), weights), size
+
+    def indices(self, sentence_list: SentenceList) -> list[int]:
+        """Return the indices of the selected candidates, in list order. Raises as `LinearModel.scores`."""
+        order = Ranking(sentence_list, self._model.scores(sentence_list)).order
+        return sorted({*order[: self._size], sentence_list.highest_total})
+
+
+def shorten_list(nbest: str, weights: str, size: int, output: str, same: str = "") -> None:
+    """Write the lines of a list that are in the shortlist.
+
+    Args:
+        nbest: path of the list, with all features except those of the shortlist.
+        weights: path of their weights.
+        size: number of candidates of a sentence.
+        output: path of the shorter list.
+        same: path of a list of the same candidates with more features, whose lines are written (default: `nbest`).
+
+    Raises:
+        InputError: as `read_nbest` and `LinearModel.scores`.
+    """
+    shortlist = Shortlist(weights, size)
+    with open_output(output) as stream:
+        lists, others = read_nbest(nbest), read_nbest(same) if same else itertools.repeat(None)
+        for sentence_list, other in with_bar("shorten", zip(lists, others, strict=False)):
+            lines = (other or sentence_list).hypotheses
+            stream.writelines(lines[index].line for index in shortlist.indices(sentence_list))
