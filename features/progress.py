@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from moses_io.files.errors import printable
 from moses_io.files.streams import STANDARD, open_output
@@ -28,8 +28,21 @@ Item = TypeVar("Item")
 log = logging.getLogger("moses_rerank")
 """Logger of all packages."""
 
-Watcher = Callable[[float | None], object]
-"""Function that is called when a bar advances, with the fraction of the whole work that is done, None if unknown."""
+
+class Done(NamedTuple):
+    """Progress of a stage of a run.
+
+    Attributes:
+        fraction: fraction of its work that is done.
+        before: fraction that an earlier run has done, which took no time in this run.
+    """
+
+    fraction: float
+    before: float = 0.0
+
+
+Watcher = Callable[[Done | None], object]
+"""Function that is called when a bar advances, with the progress of the stage, or None if it is not known."""
 
 _open: list["Bar"] = []
 
@@ -135,16 +148,18 @@ class Bar:
         self.progress, self._description, self._total, self._whole = progress, description, total, whole
         count, drawn = self._count(done), printable(description)
         self._task = progress.add_task(drawn, total=total, completed=done, count=count, note="")
-        self._done = done
+        self._done = self._before = done
         self._last_line = time.monotonic()
         self._report()
 
-    def advance(self, units: int, status: str) -> None:
+    def advance(self, units: int, status: str, stored: bool = False) -> None:
         """Add `units` to the count and show a status text.
 
-        If no bar is drawn, log a line instead, at most one every `PAUSE` seconds.
+        If no bar is drawn, log a line instead, at most one every `PAUSE` seconds. `stored` units were done by an
+        earlier run.
         """
         self._done += units
+        self._before += units if stored else 0
         now = time.monotonic()
         self.progress.update(self._task, advance=units, count=self._count(self._done))
         self.say(status)
@@ -165,7 +180,8 @@ class Bar:
 
     def _report(self) -> None:
         if watcher := present_watcher():
-            watcher(min(1.0, self._done / self._total) if self._whole and self._total else None)
+            done, before = (min(1.0, units / (self._total or 1)) for units in (self._done, self._before))
+            watcher(Done(done, before) if self._whole and self._total else None)
 
     def _count(self, done: int) -> str:
         return f"{done}/{self._total}" if self._total is not None else str(done or "")

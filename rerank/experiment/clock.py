@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
-from features.progress import show_time_left
+from features.progress import Done, Watcher, show_time_left
 
 PAUSE = 30.0
 """Seconds between two reports of the remaining time."""
@@ -56,37 +56,46 @@ class _Timing(Generic[Step]):
         stage: the stage.
         work: its expected work.
         began: time at the begin.
-        start: time and fraction done at the first report of the stage, or None before it.
-        last: time and fraction done at the last report.
+        start: time of the first report of the stage.
+        last: time of the last report with a new fraction.
+        done: progress at that time, or None before the first report.
         ended: time at the end, or None.
     """
 
     stage: Step
     work: Work
     began: float
-    start: tuple[float, float] | None = None
-    last: tuple[float, float] = (0.0, 0.0)
+    start: float = 0.0
+    last: float = 0.0
+    done: Done | None = None
     ended: float | None = None
+
+    def hear(self, done: Done, now: float) -> None:
+        """Record the progress of the stage."""
+        if self.done is None:
+            self.start = now
+        if done != self.done:
+            self.last, self.done = now, done
 
     def evidence(self) -> tuple[float, float]:
         """Return a part of the expected seconds, and the seconds that this part took."""
-        done = self.start[1] if self.start else self.work.done
+        before = self.done.before if self.done else self.work.done
         if self.ended is not None:
-            return self.work.seconds * (1 - done), self.ended - self.began
-        if self.start is None:
+            return self.work.seconds * (1 - before), self.ended - self.began
+        if self.done is None:
             return 0.0, 0.0
-        return self.work.seconds * (self.last[1] - done), self.last[0] - self.start[0]
+        return self.work.seconds * (self.done.fraction - before), self.last - self.start
 
     def left(self, ratio: float, now: float) -> float:
         """Return the remaining seconds of a running stage. `ratio` corrects its expected seconds."""
-        if self.start is None:
+        if self.done is None:
             return max(0.0, self.work.seconds * ratio * (1 - self.work.done) - (now - self.began))
-        rest, part = 1 - self.last[1], self.last[1] - self.start[1]
+        rest, part = 1 - self.done.fraction, self.done.fraction - self.done.before
         left = self.work.seconds * ratio * rest
         if part > 0:
-            by_speed, trust = rest * (self.last[0] - self.start[0]) / part, part / (part + OWN_SPEED)
+            by_speed, trust = rest * (self.last - self.start) / part, part / (part + OWN_SPEED)
             left = trust * by_speed + (1 - trust) * left
-        return max(0.0, left - (now - self.last[0]))
+        return max(0.0, left - (now - self.last))
 
 
 class Clock(Generic[Step]):
@@ -102,8 +111,7 @@ class Clock(Generic[Step]):
     Args:
         jobs: maximum number of stages at a time.
         choose: function that returns the next stage to run, or None, given the waiting and the running stages.
-        watcher: called with the fraction of the run that is done, at most every `PAUSE` seconds. None: the remaining
-            time is shown instead.
+        watcher: called with the progress of the run, at most every `PAUSE` seconds. None: the remaining time is shown.
         now: function that returns the time in seconds.
     """
 
@@ -111,7 +119,7 @@ class Clock(Generic[Step]):
         self,
         jobs: int,
         choose: Callable[[Sequence[Step], Sequence[Step]], Step | None],
-        watcher: Callable[[float], object] | None = None,
+        watcher: Watcher | None = None,
         now: Callable[[], float] = monotonic,
     ) -> None:
         self.waiting: Sequence[Step] = ()
@@ -143,17 +151,16 @@ class Clock(Generic[Step]):
         if name in self._timings:
             self._timings[name].ended = self._now()
 
-    def hear(self, name: str, fraction: float | None) -> None:
-        """Record the fraction of a running stage that is done, if it is known, and show the remaining time."""
+    def hear(self, name: str, done: Done | None) -> None:
+        """Record the progress of a running stage, if it is known, and show the remaining time now and then."""
         now = self._now()
-        if fraction is not None and name in self._timings:
-            timing = self._timings[name]
-            timing.start, timing.last = timing.start or (now, fraction), (now, fraction)
+        if done is not None and name in self._timings:
+            self._timings[name].hear(done, now)
         if now - self._reported < PAUSE:
             return
         self._reported, left = now, self.left()
         if left is not None and self._watcher:
-            self._watcher((now - self._began) / (now - self._began + left))
+            self._watcher(Done((now - self._began) / (now - self._began + left)))
         elif left is not None:
             show_time_left(time_left(left))
 

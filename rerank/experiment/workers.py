@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from features.progress import log, name_task, show_progress, shows_progress, watched
+from features.progress import Done, log, name_task, show_progress, shows_progress, watched
 from moses_io.files.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -41,8 +41,8 @@ INTERVAL = 1.0
 Action = Callable[[], object]
 """A picklable function without arguments."""
 
-Hear = Callable[[str, float | None], object]
-"""Function that is called with the name of an action and the fraction of it that is done, None if unknown."""
+Hear = Callable[[str, Done | None], object]
+"""Function that is called with the name of an action that advances and its progress, None if it is not known."""
 
 
 class Pool(Protocol):
@@ -95,7 +95,7 @@ class Workers:
     end of the block stops processes that are still running. `hear` is called while an action advances.
     """
 
-    def __init__(self, jobs: int, hear: Hear = lambda name, fraction: None) -> None:
+    def __init__(self, jobs: int, hear: Hear = lambda name, done: None) -> None:
         self.jobs, self._slots, self._hear = jobs, list(range(jobs)), hear
         self._running: dict[int, _Running] = {}  # by sentinel
 
@@ -168,7 +168,7 @@ class Workers:
             running.pipe.close()
 
 
-def workers(jobs: int, address: str = "", hear: Hear = lambda name, fraction: None) -> Pool:
+def workers(jobs: int, address: str = "", hear: Hear = lambda name, done: None) -> Pool:
     """Return a pool of up to `jobs` processes, on this machine or, with an address, on a Ray cluster.
 
     `hear` is called while an action on this machine advances.
@@ -231,12 +231,12 @@ def _work(name: str, action: Action, pipe: Connection, safe_path: bool, shown: b
     name_task(name)
     last = -INTERVAL
 
-    def send(fraction: float | None) -> None:
+    def send(done: Done | None) -> None:
         nonlocal last
         if time.monotonic() - last >= INTERVAL:
             last = time.monotonic()
             with suppress(BrokenPipeError):  # the parent was killed, and this process will be
-                pipe.send(fraction)
+                pipe.send(done)
 
     try:
         with watched(send):

@@ -183,7 +183,7 @@ def score_sentences(
             scored += sum(len(each.hypotheses) for each in sentences)
             rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
             saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
-            bar.advance(len(sentences), rate + saved)
+            bar.advance(len(sentences), rate + saved, result.stored)
     features.end()
 
 

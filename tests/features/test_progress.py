@@ -110,15 +110,16 @@ def test_what_a_bar_shows_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_only_bars_of_whole_stages_report_a_fraction() -> None:
-    heard: list[float | None] = []
+    heard: list[progress.Done | None] = []
     with progress.watched(heard.append):
         with progress.progress_bar("train", 4, 1, whole=True) as bar:
-            bar.advance(2, "")
+            bar.advance(1, "", stored=True)
+            bar.advance(1, "")
         with progress.progress_bar("read", 4) as bar:
             bar.advance(2, "")
     with progress.progress_bar("train", 4, whole=True) as bar:
         bar.advance(2, "")
-    assert heard == [0.25, 0.75, None, None]
+    assert heard == [(0.25, 0.25), (0.5, 0.5), (0.75, 0.5), None, None]
 
 
 @pytest.mark.usefixtures("progress")

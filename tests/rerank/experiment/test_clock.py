@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from features.progress import Done
 from rerank.experiment.clock import PAUSE, Clock, Work, time_left
 
 FACTORS = (0.1, 0.5, 1.0, 2.0, 10.0)
@@ -65,7 +66,7 @@ class Simulated:
                 clock.begin(step)
                 running[step.name] = step, self.seconds(step)
                 if step.work and not self.silent:
-                    clock.hear(step.name, step.work.done)
+                    clock.hear(step.name, Done(step.work.done, step.work.done))
             left = clock.left()
             assert left is not None
             yield self.time, left
@@ -77,7 +78,8 @@ class Simulated:
                     clock.end(name)
                     del running[name]
                 elif not self.silent and step.work:
-                    clock.hear(name, 1 - (1 - step.work.done) * (rest - passed) / self.seconds(step))
+                    before = step.work.done
+                    clock.hear(name, Done(1 - (1 - before) * (rest - passed) / self.seconds(step), before))
 
     def seconds(self, step: Step) -> float:
         """Return the true seconds of a stage."""
@@ -127,6 +129,30 @@ def test_a_resumed_training_does_not_count_what_was_done_before(factor: float) -
     assert max(Simulated(resumed, factor).errors()) < 0.25
 
 
+@pytest.mark.parametrize("factor", FACTORS)
+def test_scores_that_an_earlier_run_stored_do_not_speed_up_other_stages(factor: float) -> None:
+    """Half of the first scoring is read from its journal in no time, the rest has the true speed."""
+    time = 0.0
+    clock = Clock[Step](1, choose, now=lambda: time)
+    clock.waiting = steps(score=(200, 200, 200))[1:]
+    clock.begin(steps(score=(200,))[0])
+    clock.hear("score 0", Done(0.0))
+    clock.hear("score 0", Done(0.5, before=0.5))
+    time = 50 * factor
+    clock.hear("score 0", Done(0.75, before=0.5))
+    assert clock.left() == pytest.approx(factor * (50 + 200 + 200), rel=0.25)
+
+
+def test_a_report_without_progress_is_not_taken_for_a_slow_stage() -> None:
+    time = 0.0
+    clock = Clock[Step](1, choose, now=lambda: time)
+    clock.begin(steps(score=(200,))[0])
+    for second, fraction in ((0, 0.0), (50, 0.25), (90, 0.25)):
+        time = float(second)
+        clock.hear("score 0", Done(fraction))
+    assert clock.left() == pytest.approx(110)
+
+
 def test_stages_side_by_side_take_the_time_of_the_longest() -> None:
     clock = Clock[Step](2, choose, now=lambda: 0.0)
     clock.waiting = steps(train=(100, 60, 60, 10))
@@ -162,20 +188,20 @@ def test_a_long_stage_shows_the_remaining_time_now_and_then(capfd: pytest.Captur
     clock.begin(Step("train", Work("train", 620)))
     for second in range(1, 301):
         time = float(second)
-        clock.hear("train", second / 620)
+        clock.hear("train", Done(second / 620))
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 300 // PAUSE
     assert (lines[0], lines[-1]) == ("about 10 min left in total", "about 5 min left in total")
 
 
 def test_a_run_within_a_run_reports_its_progress_instead() -> None:
-    time, heard = 0.0, list[float]()
+    time, heard = 0.0, list[Done | None]()
     clock = Clock[Step](1, choose, heard.append, now=lambda: time)
     assert clock.begin(Step("train", Work("train", 200))) == ""
-    for second in range(1, 200):
+    for second in range(200):
         time = float(second)
-        clock.hear("train", second / 200)
-    assert heard == pytest.approx([second / 200 for second in range(30, 200, 30)])
+        clock.hear("train", Done(second / 200))
+    assert [done and round(done.fraction, 6) for done in heard] == [second / 200 for second in range(30, 200, 30)]
 
 
 @pytest.mark.parametrize(

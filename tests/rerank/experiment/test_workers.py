@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from features.progress import log, progress_bar
+from features.progress import Done, log, progress_bar
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_output
 from rerank.experiment.workers import Workers, _share, do_all, jobs_for
@@ -133,11 +133,11 @@ def advance(fractions: list[float]) -> None:
 
 
 def test_the_progress_of_a_process_is_heard_before_its_error() -> None:
-    heard: list[tuple[str, float | None]] = []
+    heard: list[tuple[str, Done | None]] = []
     with Workers(1, lambda *report: heard.append(report)) as workers, pytest.raises(InputError, match="one: failed"):
         workers.start("one", partial(advance, [0.25, 0.5]))
         workers.wait()
-    assert heard == [("one", 0.0), ("one", 0.25), ("one", 0.75)]
+    assert heard == [("one", Done(0.0)), ("one", Done(0.25)), ("one", Done(0.75))]
 
 
 def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:
