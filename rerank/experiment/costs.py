@@ -37,7 +37,7 @@ GPU = 20
 SHARED = 0.45
 """Part of the steps of a forward model that is computed, as candidates share their prefixes."""
 
-SEARCH = 2.0
+SEARCH = 2.6
 """Time of a step of beam search relative to a step of scoring."""
 
 NEW = 0.7
