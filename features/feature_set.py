@@ -37,10 +37,17 @@ class Column(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Values of all features for a batch, and the decoder steps that it took."""
+    """Values of all features for a batch.
+
+    Attributes:
+        columns: the values.
+        steps: decoder steps that it took.
+        stored: whether an earlier run stored all values of models.
+    """
 
     columns: list[Column]
     steps: Steps
+    stored: bool = False
 
 
 class Scorer(Protocol):
@@ -108,17 +115,18 @@ class FeatureSet:
         Raises:
             InputError: a feature does not return one row of values for each candidate.
         """
-        parts, steps = [], Steps()
+        parts, steps, computed = [], Steps(), False
         for group in groups(sentences, self.group) if self._needs else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
                 values, taken = self.values_of_models(group.sentences)
-                steps = steps.plus(taken)
+                steps, computed = steps.plus(taken), True
                 if self._journal:
                     self._journal.keep(group, values)
             parts.append((group.places, values))
         by_label = in_order(parts) | self.values_without_models(sentences)
-        return Scored([Column(label, by_label[label]) for label in self._features], steps)
+        columns = [Column(label, by_label[label]) for label in self._features]
+        return Scored(columns, steps, stored=bool(parts) and not computed)
 
     def values_of_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
         """Return the arrays (candidates, values) of the model features by label, and the decoder steps."""

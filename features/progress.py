@@ -9,9 +9,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from moses_io.files.errors import printable
 from moses_io.files.streams import STANDARD, open_output
@@ -28,7 +28,25 @@ Item = TypeVar("Item")
 log = logging.getLogger("moses_rerank")
 """Logger of all packages."""
 
+
+class Done(NamedTuple):
+    """Progress of a stage of a run.
+
+    Attributes:
+        fraction: fraction of its work that is done.
+        before: fraction that an earlier run has done, which took no time in this run.
+    """
+
+    fraction: float
+    before: float = 0.0
+
+
+Watcher = Callable[[Done | None], object]
+"""Function that is called when a bar advances, with the progress of the stage, or None if it is not known."""
+
 _open: list["Bar"] = []
+
+_watchers: list[Watcher] = []
 
 
 class _Lines(logging.Handler):
@@ -106,22 +124,42 @@ def name_task(name: str) -> None:
     _lines.task = f"{printable(name)}: "
 
 
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Call the watcher when a bar advances while the block runs. Bars that are opened show no remaining time."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.pop()
+
+
+def present_watcher() -> Watcher | None:
+    """Return the function that is called when a bar advances, if any."""
+    return _watchers[-1] if _watchers else None
+
+
 class Bar:
     """Progress bar that counts up to `total` units and shows a short status text."""
 
-    def __init__(self, progress: "Progress", description: str, total: int | None, done: int = 0) -> None:
-        self.progress, self._description, self._total = progress, description, total
+    def __init__(
+        self, progress: "Progress", description: str, total: int | None, done: int = 0, whole: bool = False
+    ) -> None:
+        self.progress, self._description, self._total, self._whole = progress, description, total, whole
         count, drawn = self._count(done), printable(description)
         self._task = progress.add_task(drawn, total=total, completed=done, count=count, note="")
-        self._done = done
+        self._done = self._before = done
         self._last_line = time.monotonic()
+        self._report()
 
-    def advance(self, units: int, status: str) -> None:
+    def advance(self, units: int, status: str, stored: bool = False) -> None:
         """Add `units` to the count and show a status text.
 
-        If no bar is drawn, log a line instead, at most one every `PAUSE` seconds.
+        If no bar is drawn, log a line instead, at most one every `PAUSE` seconds. `stored` units were done by an
+        earlier run.
         """
         self._done += units
+        self._before += units if stored else 0
         now = time.monotonic()
         self.progress.update(self._task, advance=units, count=self._count(self._done))
         self.say(status)
@@ -130,6 +168,7 @@ class Bar:
             name = "" if _lines.task else f"{self._description}: "
             of_total = "" if self._total is None else f" of {self._total}"
             log.info(f"{name}{self._done}{of_total} {status}".rstrip())
+        self._report()
 
     def say(self, words: str) -> None:
         """Show a short status text next to the bar, if it is drawn."""
@@ -139,18 +178,30 @@ class Bar:
         """Stop drawing the bar."""
         self.progress.update(self._task, visible=False)
 
+    def _report(self) -> None:
+        if watcher := present_watcher():
+            done, before = (min(1.0, units / (self._total or 1)) for units in (self._done, self._before))
+            watcher(Done(done, before) if self._whole and self._total else None)
+
     def _count(self, done: int) -> str:
         return f"{done}/{self._total}" if self._total is not None else str(done or "")
 
 
 @contextmanager
-def progress_bar(description: str, total: int | None, done: int = 0) -> Iterator[Bar]:
+def progress_bar(description: str, total: int | None, done: int = 0, whole: bool = False) -> Iterator[Bar]:
     """Show a progress bar below the open ones while the block runs.
 
-    The bar starts at `done` units. If stderr is not a terminal, the bar logs a line every `PAUSE` seconds instead.
+    If stderr is not a terminal, the bar logs a line every `PAUSE` seconds instead.
+
+    Args:
+        description: text to the left of the bar.
+        total: number of units, None if unknown.
+        done: units at the start.
+        whole: whether the units are the whole work of a stage of a run, so that the remaining time of the run can be
+            estimated from them.
     """
     with nullcontext(_open[-1].progress) if _open else _progress() as progress:
-        bar = Bar(progress, description, total, done)
+        bar = Bar(progress, description, total, done, whole)
         _open.append(bar)
         try:
             yield bar
@@ -167,7 +218,8 @@ def _progress() -> "Progress":
     console = Console(stderr=True)
     texts = ("{task.description}", "{task.fields[count]}", "{task.fields[note]}")
     name, count, beside = (TextColumn(text, markup=False) for text in texts)
-    columns = (name, BarColumn(), count, TimeRemainingColumn(), beside)
+    remaining = () if _watchers else (TimeRemainingColumn(),)  # in a run there is one remaining time, of the whole run
+    columns = (name, BarColumn(), count, *remaining, beside)
     drawn = shows_progress() and not log.disabled and not _lines.task and console.is_terminal
     return Progress(*columns, console=console, transient=True, disable=not drawn)
 
@@ -184,6 +236,14 @@ def show_status(status: str) -> None:
     """Show a status text next to the innermost open bar, if any, for progress within one of its units."""
     if _open:
         _open[-1].advance(0, f"({status})")
+
+
+def show_time_left(text: str) -> None:
+    """Show the remaining time of a run next to the outermost bar or, if no bar is drawn, log it."""
+    if _open and not _open[0].progress.disable:
+        _open[0].say(text)
+    else:
+        log.info(text)
 
 
 def show(lines: Iterable[str]) -> None:

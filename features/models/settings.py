@@ -49,6 +49,11 @@ class Architecture:
         """Size of an annotation, the encoder's output for a source position."""
         return 2 * self.hidden_size if self.encoder == "bidirectional" else self.hidden_size
 
+    @property
+    def recurrent(self) -> bool:
+        """Whether encoder and decoder read one token after the other. A transformer does not."""
+        return self.encoder != "transformer"
+
 
 @dataclass(frozen=True)
 class Training:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.models.config import read_config
+from features.models.cost import CorpusSize
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code
@@ -21,6 +22,7 @@ from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import fit_confidence
 from rerank.experiment.checks import check_inputs, try_features
+from rerank.experiment.costs import SHORT, Costs
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.scoring import scoring_stages
@@ -92,18 +94,27 @@ def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
     make_folder(experiment.output if experiment.trained_models else models)
 
 
-def stages_of(experiment: Experiment, resources: Resources, link: bool = False) -> list[Stage]:
-    """Return all stages in order. `link` makes the reranker link to its models and tables instead of copying them."""
-    tests = experiment.tests.items()
+def stages_of(
+    experiment: Experiment, resources: Resources, link: bool = False, corpus: CorpusSize | None = None
+) -> list[Stage]:
+    """Return all stages in order.
+
+    Args:
+        experiment: the experiment.
+        resources: device, precision and cache of features.
+        link: whether the reranker links to its models and tables instead of copying them.
+        corpus: size of the corpus if its files do not exist yet.
+    """
+    tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus)
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
-        stages += trainings(experiment, resources.device)
-    stages += scoring_stages(experiment, resources)
-    stages += [_tune(experiment), _confide(experiment)]
-    stages += [stage for name, files in tests for stage in _choose(experiment, name, files)]
-    stages += _ablate(experiment)
-    stages += [stage for name, files in tests for stage in attend(experiment, name, files, resources.device)]
-    stages += [evaluate(experiment, name, files) for name, files in tests]
+        stages += trainings(experiment, resources.device, corpus)
+    stages += scoring_stages(experiment, resources, costs)
+    stages += [_tune(experiment, costs), _confide(experiment, costs)]
+    stages += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
+    stages += _ablate(experiment, costs)
+    stages += [stage for name, files in tests for stage in attend(experiment, name, files, resources.device, costs)]
+    stages += [evaluate(experiment, name, files, costs) for name, files in tests]
     return [*stages, _keep(experiment, link)]
 
 
@@ -111,12 +122,15 @@ def _spell_out(experiment: Experiment) -> Stage:
     """Write an experiment file that names the models and features that were chosen by default."""
     output = experiment.result("experiment.toml")
     write = partial(write_text, output, experiment.text)
-    return Stage("choose models and features", (), experiment.text, (output,), write)
+    return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT)
 
 
-def trainings(experiment: Experiment, device: str) -> list[Stage]:
-    """Return one stage per model. A pair of models that train together has one stage."""
-    stages = []
+def trainings(experiment: Experiment, device: str, corpus: CorpusSize | None = None) -> list[Stage]:
+    """Return one stage per model. A pair of models that train together has one stage.
+
+    `corpus` is the size of the corpus if its files do not exist yet.
+    """
+    stages, costs = [], Costs(experiment, device, corpus)
     for name, entry in experiment.models.items():
         request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
         files = TrainingFiles(corpus=request.reads(experiment.train), dev=experiment.dev.texts)
@@ -128,11 +142,12 @@ def trainings(experiment: Experiment, device: str) -> list[Stage]:
         }
         inputs = (*files.corpus.files, *files.dev.files, start)
         train = partial(train_model, request, files, device=device, start=start, resume=True)
-        stages.append(folder_stage(f"train {name}", inputs, settings, experiment.model(name), train, apart=True))
+        folder, work = experiment.model(name), costs.training(name)
+        stages.append(folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work))
     return stages
 
 
-def _tune(experiment: Experiment) -> Stage:
+def _tune(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that tunes the weights. Its outputs are the weights and the gain."""
     start, entry, weights, gain = (
         experiment.initial_weights,
@@ -147,10 +162,10 @@ def _tune(experiment: Experiment) -> Stage:
 
     settings = [entry.tuning.signature, entry.tuning.metric, dev.signature, asdict(entry.caution), GAIN_FORMAT]
     inputs = (*dev.files, *(other.files if other else ()), *weight_files(start))
-    return Stage("tune", inputs, settings, (weights, gain), action)
+    return Stage("tune", inputs, settings, (weights, gain), action, work=costs.tuning())
 
 
-def _confide(experiment: Experiment) -> Stage:
+def _confide(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that fits sentence-level confidence estimation, on folds of dev."""
     entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
     tuning, folds, printed = entry.tuning, entry.caution.folds, experiment.dev.moses_output
@@ -158,10 +173,10 @@ def _confide(experiment: Experiment) -> Stage:
     action = partial(fit_confidence, *read, tuning, entry.confidence, folds, output, moses_output=printed)
     settings = [tuning.signature, tuning.metric, entry.confidence, entry.filters.text, folds, CONFIDENCE_FORMAT]
     inputs = (*lists.files, *weight_files(experiment.initial_weights), experiment.weights, printed)
-    return Stage("estimate confidence", inputs, settings, (output,), action)
+    return Stage("estimate confidence", inputs, settings, (output,), action, work=costs.confidence())
 
 
-def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]:
+def _choose(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) -> list[Stage]:
     """Return the stages that write the translations of Moses and of the reranker.
 
     Moses' translations are its output if the experiment names one, otherwise the candidates with the highest totals.
@@ -177,14 +192,15 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles) -> list[Stage]
         replacements = read_replacements(files.source, None, "blank")
         decode = partial(choose_by_total, files.nbest, replacements, moses)
     choice = partial(choose_by_weights, scored, experiment.weights, replacements, Outputs(ours))
-    inputs = (scored, files.source, experiment.weights, output)
+    inputs, work = (scored, files.source, experiment.weights, output), costs.choosing(name)
+    by_moses = (output or files.nbest, files.source)
     return [
-        Stage(_of("select Moses' choices", name), (output or files.nbest, files.source), None, (moses,), decode),
-        Stage(f"rerank {name}", inputs, None, (ours,), choice),
+        Stage(_of("select Moses' choices", name), by_moses, None, (moses,), decode, work=SHORT if output else work),
+        Stage(f"rerank {name}", inputs, None, (ours,), choice, work=work),
     ]
 
 
-def _ablate(experiment: Experiment) -> list[Stage]:
+def _ablate(experiment: Experiment, costs: Costs) -> list[Stage]:
     """Return the stages that measure the contribution of each feature, on dev and on test sets with references.
 
     The weights of each ablation are tuned on dev, also for test sets.
@@ -197,18 +213,19 @@ def _ablate(experiment: Experiment) -> list[Stage]:
     settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds, *features]
     inputs = (*lists.files, *weight_files(experiment.initial_weights))
     action = partial(write_ablation, lists, experiment.initial_weights, features, entry.tuning, folds, columns["dev"])
-    stages = [Stage("ablate dev", inputs, settings, (columns["dev"],), action)]
+    stages = [Stage("ablate dev", inputs, settings, (columns["dev"],), action, work=costs.ablation())]
     for name in list(columns)[1:]:
         lists, metric = experiment.lists(name), entry.tuning.metric
         action = partial(write_column, lists, Metric(metric), columns["dev"], columns[name])
         inputs = (*lists.files, columns["dev"])
-        stages.append(Stage(f"ablate {name}", inputs, [metric, lists.filters.text], (columns[name],), action))
+        settings, work = [metric, lists.filters.text], costs.measuring(name)
+        stages.append(Stage(f"ablate {name}", inputs, settings, (columns[name],), action, work=work))
     outputs = (experiment.result("ablation.txt"), experiment.result("ablation.json"))
     action = partial(write_table, columns, outputs)
-    return [*stages, Stage("ablate", tuple(columns.values()), list(columns), outputs, action)]
+    return [*stages, Stage("ablate", tuple(columns.values()), list(columns), outputs, action, work=SHORT)]
 
 
-def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) -> list[Stage]:
+def attend(experiment: Experiment, name: str, files: NbestFiles, device: str, costs: Costs) -> list[Stage]:
     """Return the stage that stores the attention of models on the translations of Moses and of the reranker.
 
     The list is empty if no feature uses a model with attention.
@@ -219,7 +236,8 @@ def attend(experiment: Experiment, name: str, files: NbestFiles, device: str) ->
     systems = {system: experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED)}
     action = partial(read_choices, models, files.source, systems, device, output)
     inputs = (files.source, *systems.values(), *models.values())
-    return [Stage(f"attend {name}", inputs, list(models), (output,), action, apart=True)]
+    work = costs.attention(name, list(models.values()))
+    return [Stage(f"attend {name}", inputs, list(models), (output,), action, apart=True, work=work)]
 
 
 def attentive(experiment: Experiment) -> dict[str, str]:
@@ -238,7 +256,7 @@ def _decoder(experiment: Experiment, name: str) -> str:
     return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).decoder
 
 
-def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
+def evaluate(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) -> Stage:
     """Return the stage that reports what reranking changed and, if there are references, the gain."""
     reranking = RerankingFiles(
         before=experiment.result(f"{name}.{MOSES}"),
@@ -262,7 +280,7 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles) -> Stage:
     filters = experiment.tuning.filters
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))
     action = partial(write_report, reranking, filters, reports)
-    return Stage(_of("evaluate", name), inputs, filters.text, reports, action)
+    return Stage(_of("evaluate", name), inputs, filters.text, reports, action, work=costs.evaluation(name))
 
 
 def _columns(experiment: Experiment, names: Iterable[str]) -> dict[str, str]:
@@ -319,4 +337,4 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left an incomplete folder
         make_reranker(ingredients, folder)
 
-    return folder_stage("save the reranker", inputs, settings, experiment.result("reranker"), make)
+    return folder_stage("save the reranker", inputs, settings, experiment.result("reranker"), make, work=SHORT)

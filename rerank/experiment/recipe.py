@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from features.models.config import DEV_FOLDS
+from features.models.cost import TextSize, training_seconds
 from features.models.settings import Training
+from features.models.training.request import TrainingRequest
 from moses_io.files.streams import check_plain
 from moses_io.files.text import ParallelFiles, read_parallel, tokens
 
@@ -16,9 +18,6 @@ BUDGET = 1_700_000
 
 Two such models train in about 10 minutes on two cores.
 """
-
-WORDS_A_SECOND = 3_000
-"""Target words per second of an `rnnsearch` on a core without bfloat16 products."""
 
 EPOCHS, FEWEST_UPDATES = 4, 1_500
 """Epochs of a training within the budget, and its minimum updates.
@@ -54,8 +53,8 @@ TRANSFORMER: dict[str, Any] = {
 }  # fmt: skip
 """Settings of an additional model if the corpus is not `SMALL`. It complements the `rnnsearch` models."""
 
-TRANSFORMER_BUDGET, TRANSFORMER_MINUTES = 2 * BUDGET, 23
-"""Maximum target words, over all epochs, for the transformer, and the minutes on a core without bfloat16 products."""
+TRANSFORMER_BUDGET = 2 * BUDGET
+"""Maximum target words, over all epochs, for the transformer."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
@@ -193,15 +192,14 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
     features = {"NMTltr": f"neural:left-to-right[{values}]", "NMTrtl": f"neural:right-to-left[{values}]"}
     longer = None
     if not small:
-        words = corpus.target.words + corpus.pairs
-        third, longer = (_transformer(words, settings, order) for order in ("right-to-left", "left-to-right"))
+        third, longer = (_transformer(corpus, settings, order) for order in ("right-to-left", "left-to-right"))
         backward = {key: value for key, value in settings.items() if key != "candidates"} | {"backward": True}
         models, features = third.models | models | {"backward": backward}, features | third.features | BACKWARD
     return Recipe(
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
         remarks=(
-            *_remarks(corpus, settings, small),
+            *_remarks(corpus, models),
             *(() if small else SHORTER),
             *(JOINED if "candidates" in settings else ()),
             *(ADAPTED if "fine_tuning_epochs" in settings else ()),
@@ -223,16 +221,17 @@ def _values(settings: dict[str, Any]) -> str:
     return JOINED_VALUES if "candidates" in settings else ALONE_VALUES
 
 
-def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
+def _transformer(corpus: Corpus, beside: dict[str, Any], order: str) -> Recipe:
     """Return a recipe of one transformer.
 
     If models add candidates, it translates together with the `rnnsearch` of this order.
 
     Args:
-        words: target words of the corpus, including `</s>`.
+        corpus: the corpus.
         beside: settings of the `rnnsearch` models.
         order: "left-to-right" or "right-to-left".
     """
+    words = corpus.target.words + corpus.pairs
     settings = TRANSFORMER | {"epochs": max(1, TRANSFORMER_BUDGET // words)}
     if words > TRANSFORMER_BUDGET:
         settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["batch_tokens"]
@@ -243,26 +242,34 @@ def _transformer(words: int, beside: dict[str, Any], order: str) -> Recipe:
     if order == "right-to-left":
         settings["right_to_left"] = True
     label = {"left-to-right": "NMTltr2", "right-to-left": "NMTrtl2"}[order]
+    minutes = _minutes(corpus, settings)
     return Recipe(
         models={f"{order}-2": settings},
         features={label: f"neural:{order}-2[{_values(beside)}]"},
-        remarks=(f"An optional model, which takes {TRANSFORMER_MINUTES} min on one core, with its feature below:",),
+        remarks=(f"An optional model, which takes {minutes} min on one core, with its feature below:",),
     )
 
 
-def _remarks(corpus: Corpus, settings: dict[str, Any], small: bool) -> tuple[str, ...]:
+def _remarks(corpus: Corpus, models: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     """Return comment lines that describe the corpus and estimate the training time."""
     source, target = corpus.source, corpus.target
-    units = "subwords" if "bpe" in settings else "whole words"
-    words = corpus.target.words + corpus.pairs
-    on_dev = settings.get("fine_tuning_epochs", 0) * (DEV_FOLDS + 1) * corpus.dev * words / corpus.pairs
-    minutes = max(1, round((min(settings["epochs"] * words, BUDGET) + on_dev) / WORDS_A_SECOND / 60))
-    third = " model" if small else f" `rnnsearch` and {TRANSFORMER_MINUTES} for the transformer"
+    minutes = {settings["preset"]: _minutes(corpus, settings) for settings in models.values()}
+    units = "subwords" if "bpe" in models["left-to-right"] else "whole words"
+    which = f" `rnnsearch` and {minutes['transformer']} for the transformer" if "transformer" in minutes else " model"
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Words that occur at least twice: {source.vocabulary:,} in "
         f"the source and {target.vocabulary:,} in the target.",
         f"Of dev's words {100 * source.unknown:.1f} % in the source and {100 * target.unknown:.1f} % in the target are "
         "not among them.",
-        f"Models read {units}. Training takes about {minutes} min on one core for each{third}.",
+        f"Models read {units}. Training takes about {minutes['rnnsearch']} min on one core for each{which}.",
         "More epochs may improve the models.",
     )
+
+
+def _minutes(corpus: Corpus, model: dict[str, Any]) -> int:
+    """Return the minutes in which a model trains on one core."""
+    others = ("preset", "candidates", "translate_with", "right_to_left", "backward")
+    request = TrainingRequest(model["preset"], settings={key: model[key] for key in model if key not in others})
+    source, target = (TextSize(corpus.pairs, side.words, side.vocabulary) for side in (corpus.source, corpus.target))
+    part = corpus.dev / corpus.pairs
+    return max(1, round(training_seconds(request, (source, target), (source.part(part), target.part(part))) / 60))

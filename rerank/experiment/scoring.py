@@ -7,6 +7,7 @@ from typing import Any
 from features.feature import Resources
 from features.request import FeatureRequest, together
 from moses_io.weights import weight_files
+from rerank.experiment.costs import Costs
 from rerank.experiment.entries import ShortlistEntry
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import Stage
@@ -18,28 +19,36 @@ from rerank.tuning.shortlist import CHOICE, FORMAT, SIZES, choose_shortlist, rea
 from rerank.tuning.tune import FoldSettings, settle, tune
 
 
-def scoring_stages(experiment: Experiment, resources: Resources) -> list[Stage]:
+def scoring_stages(experiment: Experiment, resources: Resources, costs: Costs) -> list[Stage]:
     """Return the stages that make the scored lists."""
-    stages = [_widen(experiment, name, resources) for name in experiment.sets] if experiment.candidates else []
+    stages = [_widen(experiment, name, resources, costs) for name in experiment.sets] if experiment.candidates else []
     for name in experiment.sets:
         first, _ = experiment.split_requests(name)
-        stages += _score(experiment, name, first, experiment.nbest(name), experiment.whole(name), resources)
+        nbest, whole = experiment.nbest(name), experiment.whole(name)
+        stages += _score(experiment, name, first, nbest, whole, resources, costs)
     if experiment.shortlist:
-        stages += _shortlist(experiment, experiment.shortlist, resources)
+        stages += _shortlist(experiment, experiment.shortlist, resources, costs)
     return stages
 
 
-def _widen(experiment: Experiment, name: str, resources: Resources) -> Stage:
+def _widen(experiment: Experiment, name: str, resources: Resources, costs: Costs) -> Stage:
     """Return the stage that adds candidates of models to a list."""
     files, requests, output = experiment.sets[name], experiment.candidates, experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision]
     inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
     action = partial(merge_translations, files.nbest, files.source, requests, output, resources)
-    return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True)
+    return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True, work=costs.translation(name))
 
 
 def _score(
-    experiment: Experiment, name: str, requests: list[FeatureRequest], nbest: str, scored: str, resources: Resources
+    experiment: Experiment,
+    name: str,
+    requests: list[FeatureRequest],
+    nbest: str,
+    scored: str,
+    resources: Resources,
+    costs: Costs,
+    size: int = 0,
 ) -> list[Stage]:
     """Return the stages that score a list, and one that joins the features to the list.
 
@@ -52,6 +61,8 @@ def _score(
         nbest: path of the list.
         scored: path of the list with the features.
         resources: device, precision and cache of features.
+        costs: expected work of the stages.
+        size: number of candidates of a sentence, about, or 0 for those of the whole list.
     """
     if not requests:
         return []
@@ -61,14 +72,16 @@ def _score(
         inputs = (nbest, source, *(part for request in group for part in request.files))
         settings = [[request.identity for request in group], resources.precision if group[0].readers else ""]
         action = partial(write_features, nbest, source, group, output, resources)
-        stages.append(Stage(f"score {name} {group[0].label}", inputs, settings, (output,), action, apart=True))
+        label, work = group[0].label, costs.scoring(name, group, size)
+        stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, apart=True, work=work))
     columns = [stage.outputs[0] for stage in stages]
     action = partial(join_features, nbest, columns, scored)
     place = name if scored == experiment.whole(name) else f"{name} shortlist"
-    return [*stages, Stage(f"join {place}", (nbest, *columns), None, (scored,), action, apart=True)]
+    work = costs.reading(name, size)
+    return [*stages, Stage(f"join {place}", (nbest, *columns), None, (scored,), action, apart=True, work=work)]
 
 
-def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resources) -> list[Stage]:
+def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resources, costs: Costs) -> list[Stage]:
     """Return the stages that tune the weights of the shortlist, choose its size, and score the shorter lists.
 
     The list of dev has the candidates of the largest size until the size is chosen.
@@ -88,16 +101,19 @@ def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resourc
     settings: list[Any] = [tuning.signature, metric, lists.signature]
     inputs = (*whole.files, *weight_files(start))
     action = partial(tune, whole, start, tuning, weights, FoldSettings())
-    stages = [Stage("tune the shortlist", inputs, settings, (weights,), action)]
-    stages += _shorten(experiment, "dev", max(sizes), longest, resources)
+    stages = [Stage("tune the shortlist", inputs, settings, (weights,), action, work=costs.tuning_shortlist())]
+    stages += _shorten(experiment, "dev", max(sizes), longest, resources, costs)
     settings = [*settings, list(sizes), list(entry.features), folds, FORMAT]
-    stages.append(Stage("choose the shortlist", (*inputs, weights, short, longest), settings, (choice, output), choose))
+    inputs, work = (*inputs, weights, short, longest), costs.choosing_shortlist(sizes)
+    stages.append(Stage("choose the shortlist", inputs, settings, (choice, output), choose, work=work))
     for name in list(experiment.sets)[1:]:
-        stages += _shorten(experiment, name, choice, experiment.scored(name), resources)
+        stages += _shorten(experiment, name, choice, experiment.scored(name), resources, costs)
     return stages
 
 
-def _shorten(experiment: Experiment, name: str, size: int | str, scored: str, resources: Resources) -> list[Stage]:
+def _shorten(
+    experiment: Experiment, name: str, size: int | str, scored: str, resources: Resources, costs: Costs
+) -> list[Stage]:
     """Return the stages that shorten the list of a set and compute the features of the shortlist.
 
     Args:
@@ -106,14 +122,17 @@ def _shorten(experiment: Experiment, name: str, size: int | str, scored: str, re
         size: number of candidates of a sentence, or path of the choice.
         scored: path of the shorter list with all features.
         resources: device, precision and cache of features.
+        costs: expected work of the stages.
     """
     whole, weights = experiment.whole(name), experiment.shortlist_weights
     output, choice = experiment.result(f"{name}.shortlist.gz"), size if isinstance(size, str) else ""
     action = partial(_shorten_to, whole, weights, size, output)
     settings = None if choice else size
-    stage = Stage(f"shorten {name}", (whole, weights, choice), settings, (output,), action, apart=True)
+    inputs, work = (whole, weights, choice), costs.reading(name)
+    stage = Stage(f"shorten {name}", inputs, settings, (output,), action, apart=True, work=work)
     _, late = experiment.split_requests(name)
-    return [stage, *_score(experiment, name, late, output, scored, resources)]
+    expected = size if isinstance(size, int) else costs.shortlist
+    return [stage, *_score(experiment, name, late, output, scored, resources, costs, expected)]
 
 
 def _shorten_to(nbest: str, weights: str, size: int | str, output: str) -> None:

@@ -8,25 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from features.progress import log, progress_bar
+from features.progress import log, present_watcher, progress_bar, watched
 from moses_io.files.errors import InputError
 from moses_io.files.folders import locked_with_contents, remove
 from moses_io.files.json_files import read_record
 from moses_io.files.streams import check_plain, digest, hidden, open_output, remove_temporaries
 from rerank import __version__
+from rerank.experiment.clock import Clock, Work
 from rerank.experiment.workers import workers
 
 RECORD = "stages.json"
 """File in the folder of results with the fingerprint of each stage and the digests of its outputs."""
-
-WORK = {
-    "train": 50.0, "translate": 15.0, "score": 4.0, "tune": 16.0, "estimate": 18.0, "ablate dev": 66.0, "evaluate": 9.0,
-    "attend": 3.0, "run": 120.0,
-}  # fmt: skip
-"""Seconds per stage on the sample, by stage name or its first word. Other stages count as 1 second."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +34,7 @@ class Stage:
         outputs: paths that it writes.
         action: function that writes the outputs.
         apart: whether it can run in a separate process. The action is then picklable.
+        work: expected work, for the estimate of the remaining time. None: unknown, so that no estimate is possible.
     """
 
     name: str
@@ -48,14 +43,10 @@ class Stage:
     outputs: Sequence[str]
     action: Callable[[], object]
     apart: bool = False
+    work: Work | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", tuple(filter(None, self.inputs)))
-
-    @property
-    def work(self) -> float:
-        """Estimated seconds on the sample, for the estimate of the remaining time."""
-        return WORK.get(self.name, WORK.get(self.name.partition(" ")[0].rstrip(","), 1.0))
 
     def perform(self) -> None:
         """Run the action. Links and pipes at the output paths are removed first: their targets belong to the user."""
@@ -71,7 +62,7 @@ class Stage:
         Unfinished trainings with other settings stay, because a later run may resume them.
         """
         for path in map(Path, self.outputs):
-            for beside in _trainings(path):
+            for beside in trainings_of(path):
                 if not (beside / path.name).exists():
                     remove(beside)
 
@@ -98,48 +89,49 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
         remove_temporaries(written)
     waiting = list(stages)
     running: dict[str, Stage] = {}
-    with workers(min(jobs, sum(stage.apart for stage in stages) or 1), address) as pool:
-        needs = _needs(stages)
-        began = monotonic()
-        done = 0.0  # work of the stages that have ended
+    ran: dict[str, bool] = {}  # whether a stage runs in this run, False if it is up to date
+    needs, processes = _needs(stages), min(jobs, sum(stage.apart for stage in stages) or 1)
+    clock = Clock(processes, partial(_ready, needs=needs), present_watcher())
+    with workers(processes, address, clock.hear) as pool:
         while waiting or running:
-            ready = _ready(waiting, running, needs) if pool.free else None
+            ready = _ready(waiting, list(running.values()), needs) if pool.free else None
             if ready is None:
                 ended = running.pop(pool.wait())
                 record.end(ended)
-                done += ended.work
+                clock.end(ended.name)
                 continue
             place = f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}"
-            if not record.begin(ready):
-                waiting.remove(ready)
+            waiting.remove(ready)
+            ran[ready.name] = record.begin(ready)
+            if not ran[ready.name]:
                 log.info(f"{place}: up to date")
                 continue
-            left = sum(stage.work for stage in (*running.values(), *waiting))
-            log.info(f"{place}{_time_left(done, left, monotonic() - began)}")
-            waiting.remove(ready)
+            outdated = _outdated(stages, record, needs, ran)
+            clock.waiting = [stage for stage in waiting if stage.name in outdated]
+            log.info(f"{place}{clock.begin(ready)}")
             if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready
                 pool.start(ready.name, ready.perform)
             else:
-                ready.perform()
+                with watched(partial(clock.hear, ready.name)):
+                    ready.perform()
                 record.end(ready)
-                done += ready.work
+                clock.end(ready.name)
 
 
-def _time_left(done: float, left: float, seconds: float) -> str:
-    """Return a suffix for the progress line with the extrapolated remaining time.
+def _outdated(
+    stages: Sequence[Stage], record: "_Record", needs: Mapping[str, frozenset[str]], ran: Mapping[str, bool]
+) -> set[str]:
+    """Return the names of the stages that run in this run or are expected to.
 
-    It is empty before a stage has ended.
+    A stage is expected to run if its settings differ from the record, an output is missing, or it reads what another
+    such stage makes. Contents of files are only compared when the stage is about to begin, as that takes long.
     """
-    if not done:
-        return ""
-    minutes = round(seconds * left / done / 60)
-    if minutes < 1:
-        return ", less than a minute left in total"
-    if minutes < 60:
-        return f", about {minutes} min left in total"
-    hours, rest = divmod(10 * round(minutes / 10), 60)
-    return f", about {hours} h{f' {rest} min' if rest else ''} left in total"
+    names = set[str]()
+    for stage in stages:
+        if ran.get(stage.name, not record.is_complete(stage) or not names.isdisjoint(needs[stage.name])):
+            names.add(stage.name)
+    return names
 
 
 class _Record:
@@ -149,6 +141,12 @@ class _Record:
         self._path = path
         self._begun: dict[str, dict[str, Any]] = {}
         self.stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
+
+    def is_complete(self, stage: Stage) -> bool:
+        """Return whether a stage has run with its present settings and its outputs exist, whatever their contents."""
+        entry = self.stages.get(stage.name, {})
+        same = (entry.get("version"), entry.get("settings")) == (__version__, _as_recorded(stage.settings))
+        return same and all(map(os.path.lexists, stage.outputs))
 
     def begin(self, stage: Stage) -> bool:
         """Record that a stage begins and return True, or return False if it is up to date."""
@@ -196,8 +194,12 @@ def _as_json(value: Any) -> bytes:
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
     """Return everything that determines the result of a stage, as JSON values."""
-    # Tuples become lists, so that settings equal the settings in the record.
-    return {"version": __version__, "settings": json.loads(json.dumps(settings)), "inputs": _digests(inputs)}
+    return {"version": __version__, "settings": _as_recorded(settings), "inputs": _digests(inputs)}
+
+
+def _as_recorded(settings: Any) -> Any:
+    """Return settings as a record has them: tuples become lists."""
+    return json.loads(json.dumps(settings))
 
 
 def _digests(paths: Sequence[str]) -> list[Any]:
@@ -234,12 +236,14 @@ def _real(path: str) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _ready(waiting: Sequence[Stage], running: Mapping[str, Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:
+def _ready(waiting: Sequence[Stage], running: Sequence[Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:
     """Return the first stage that needs no unfinished stage before it, or None if there is none.
 
-    A stage that is not `apart` waits until no other stage is running, so that its progress is visible.
+    A stage that is not `apart` runs while no other stage is running, so that its progress is visible.
     """
-    undone = set(running)
+    if not all(stage.apart for stage in running):
+        return None
+    undone = {stage.name for stage in running}
     for stage in waiting:
         if (stage.apart or not running) and needs[stage.name].isdisjoint(undone):
             return stage
@@ -259,11 +263,17 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
 
 
 def folder_stage(
-    name: str, inputs: Sequence[str], settings: Any, folder: str, make: Callable[[str], object], apart: bool = False
+    name: str,
+    inputs: Sequence[str],
+    settings: Any,
+    folder: str,
+    make: Callable[[str], object],
+    apart: bool = False,
+    work: Work | None = None,
 ) -> Stage:
     """Return a stage that makes a folder by `make_or_go_on`."""
     action = partial(make_or_go_on, folder, list(filter(None, inputs)), settings, make)
-    return Stage(name, inputs, settings, (folder,), action, apart)
+    return Stage(name, inputs, settings, (folder,), action, apart, work)
 
 
 def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
@@ -284,7 +294,7 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
     beside = place.with_name(f"{hidden(place.name)}.training-{key}")
     new, before, finished = beside / place.name, beside / ".before", beside / ".finished"
     links = any(path.is_symlink() for path in (beside, new, finished))
-    for other in _trainings(place):
+    for other in trainings_of(place):
         if links or other != beside:
             remove(other)
     digests = finished.read_bytes() if finished.is_file() else b""
@@ -302,6 +312,6 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
         remove(before)
 
 
-def _trainings(folder: Path) -> list[Path]:
+def trainings_of(folder: Path) -> list[Path]:
     """Return the temporary folders of trainings, one for each combination of settings and inputs."""
     return list(folder.parent.glob(f"{glob.escape(hidden(folder.name))}.training-*"))

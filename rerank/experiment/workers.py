@@ -5,16 +5,18 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import takewhile
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, cast
+from typing import Protocol
 
-from features.progress import log, name_task, show_progress, shows_progress
+from features.progress import Done, log, name_task, show_progress, shows_progress, watched
 from moses_io.files.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -24,7 +26,7 @@ PATIENCE = 30.0
 MOST_TOLD = 10_000
 """Maximum characters of the error message that a process sends.
 
-So many fit into the buffer of a pipe that nobody reads yet.
+So many fit into the buffer of a pipe that nobody reads yet, after the reports of some minutes.
 """
 
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -33,8 +35,14 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 Otherwise a new process would import a `signal.py` of the user from there.
 """
 
+INTERVAL = 1.0
+"""Minimum seconds between two reports of the progress of a process."""
+
 Action = Callable[[], object]
 """A picklable function without arguments."""
+
+Hear = Callable[[str, Done | None], object]
+"""Function that is called with the name of an action that advances and its progress, None if it is not known."""
 
 
 class Pool(Protocol):
@@ -69,24 +77,33 @@ class Pool(Protocol):
         """
 
 
+@dataclass
+class _Running:
+    """A running process: its name, slot, and the pipe on which it reports progress and its error message."""
+
+    name: str
+    slot: int
+    process: SpawnProcess
+    pipe: Connection
+    fault: str = ""
+
+
 class Workers:
     """A pool of up to `jobs` processes on this machine.
 
     Each process gets its share of the cores, and one GPU. Processes share GPUs if there are fewer GPUs than jobs. The
-    end of the block stops processes that are still running.
+    end of the block stops processes that are still running. `hear` is called while an action advances.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs, self._slots = jobs, list(range(jobs))
-        self._running: dict[
-            int, tuple[str, int, SpawnProcess, Connection]
-        ] = {}  # by sentinel: name, slot, process, and the pipe for the error message
+    def __init__(self, jobs: int, hear: Hear = lambda name, done: None) -> None:
+        self.jobs, self._slots, self._hear = jobs, list(range(jobs)), hear
+        self._running: dict[int, _Running] = {}  # by sentinel
 
     def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, *_: object) -> None:
-        processes = [process for _, _, process, _ in self._running.values()]
+        processes = [each.process for each in self._running.values()]
         for process in processes:
             process.terminate()
         for process in processes:
@@ -108,7 +125,7 @@ class Workers:
         with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)):
             process.start()
         theirs.close()
-        self._running[process.sentinel] = (name, slot, process, ours)
+        self._running[process.sentinel] = _Running(name, slot, process, ours)
 
     def wait(self) -> str:
         """Wait until an action has ended, and return its name.
@@ -116,30 +133,51 @@ class Workers:
         Raises:
             InputError: its input was at fault, or its process was killed.
         """
-        some = [self._running[cast(int, sentinel)] for sentinel in wait(list(self._running))]
-        for _, _, process, _ in some:
-            process.join()
+        while not (ended := self._ended()):
+            pass
         # Successes come first, so that their results are recorded before a failure stops the run.
-        name, slot, process, reason = min(some, key=lambda each: each[2].exitcode != 0)
-        del self._running[process.sentinel]
-        self._slots = sorted([*self._slots, slot])
-        if process.exitcode == 0:
-            return name
+        first = min(ended, key=lambda each: each.process.exitcode != 0)
+        del self._running[first.process.sentinel]
+        self._slots = sorted([*self._slots, first.slot])
+        if first.process.exitcode == 0:
+            return first.name
+        raise InputError(f"{first.name}: {first.fault or f'ended with status {first.process.exitcode}'}")
+
+    def _ended(self) -> list[_Running]:
+        """Wait until a process has ended or reports something. Return the processes that have ended."""
+        pipes = {each.pipe: each for each in self._running.values() if not each.pipe.closed}
+        ready = wait([*self._running, *pipes])
+        for pipe in pipes.keys() & ready:
+            self._read(pipes[pipe])
+        ended = [self._running[each] for each in ready if each in self._running]
+        for each in ended:
+            each.process.join()
+            self._read(each)
+        return ended
+
+    def _read(self, running: _Running) -> None:
+        """Read everything that a process has sent: its progress, and the error message. Close the pipe at its end."""
         try:
-            fault = reason.recv()
+            while not running.pipe.closed and running.pipe.poll():
+                message = running.pipe.recv()
+                if isinstance(message, str):
+                    running.fault = message
+                else:
+                    self._hear(running.name, message)
         except EOFError:
-            fault = f"ended with status {process.exitcode}"
-        raise InputError(f"{name}: {fault}")
+            running.pipe.close()
 
 
-def workers(jobs: int, address: str = "") -> Pool:
+def workers(jobs: int, address: str = "", hear: Hear = lambda name, done: None) -> Pool:
     """Return a pool of up to `jobs` processes, on this machine or, with an address, on a Ray cluster.
+
+    `hear` is called while an action on this machine advances.
 
     Raises:
         InputError: no such cluster, or the package ray is missing.
     """
     if not address:
-        return Workers(jobs)
+        return Workers(jobs, hear)
     from rerank.cluster.tasks import RayWorkers
 
     return RayWorkers(jobs, address)
@@ -152,7 +190,12 @@ def jobs_for(models: int, device: str, address: str = "") -> int:
     """
     if address:
         return max(1, models)
-    return max(1, min(models, len(_gpus()) if device != "cpu" and _gpus() else _cores()))
+    return max(1, min(models, len(_gpus()) if uses_gpu(device) else cores()))
+
+
+def uses_gpu(device: str) -> bool:
+    """Return whether models run on a GPU, given the device `auto`, `cpu` or `cuda`."""
+    return device != "cpu" and bool(_gpus())
 
 
 def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
@@ -175,18 +218,31 @@ def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
             pool.wait()
 
 
-def _work(name: str, action: Action, reason: Connection, safe_path: bool, shown: bool) -> None:
-    """Run an action in a new process, and send the error message if it fails. The process ends when its parent ends."""
+def _work(name: str, action: Action, pipe: Connection, safe_path: bool, shown: bool) -> None:
+    """Run an action in a new process, and send its progress and, if it fails, the error message.
+
+    The process ends when its parent ends.
+    """
     if not safe_path:
         del os.environ[_SAFE_PATH]  # programs that this process starts must not inherit it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     show_progress(shown)
     name_task(name)
+    last = -INTERVAL
+
+    def send(done: Done | None) -> None:
+        nonlocal last
+        if time.monotonic() - last >= INTERVAL:
+            last = time.monotonic()
+            with suppress(BrokenPipeError):  # the parent was killed, and this process will be
+                pipe.send(done)
+
     try:
-        action()
+        with watched(send):
+            action()
     except (InputError, OSError, MemoryError) as error:
-        reason.send(reason_of(error)[:MOST_TOLD])
+        pipe.send(reason_of(error)[:MOST_TOLD])
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -204,13 +260,14 @@ def _share(slot: int, jobs: int) -> dict[str, str]:
 
     An `OMP_NUM_THREADS` of the user stays.
     """
-    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, _cores() // jobs))}
+    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores() // jobs))}
     if gpus := _gpus():
         share["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
     return share
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 

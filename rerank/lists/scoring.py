@@ -174,7 +174,7 @@ def score_sentences(
         InputError: a value is not finite.
     """
     steps, scored, started = Steps(), 0, time.monotonic()
-    with progress_bar("score", total) as bar:
+    with progress_bar("score", total, whole=True) as bar:
         for sentences, result in features.score_all(groups):
             for column in result.columns:
                 _check(column, sentences)
@@ -183,7 +183,7 @@ def score_sentences(
             scored += sum(len(each.hypotheses) for each in sentences)
             rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
             saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
-            bar.advance(len(sentences), rate + saved)
+            bar.advance(len(sentences), rate + saved, result.stored)
     features.end()
 
 

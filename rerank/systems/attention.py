@@ -65,7 +65,10 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
                 places.append((sentence, system))
                 pairs.append((tuple(tokens(words)), tuple(tokens(choice))))
     written = iter(places)
-    with open_attention(output, list(models), list(systems)) as write, progress_bar("attend", len(pairs)) as bar:
+    with (
+        open_attention(output, list(models), list(systems)) as write,
+        progress_bar("attend", len(pairs), whole=True) as bar,
+    ):
         for stretch in stretches(pairs):
             by_model = [[aligned.attention for aligned in aligner.align(stretch)] for aligner in aligners]
             for matrices, place in zip(zip(*by_model, strict=True), written, strict=False):

@@ -171,7 +171,7 @@ def merge_translations(
     """
     merger = CandidateMerger(requests, resources)
     sources = WholeSources(source)
-    with open_output(output) as stream, progress_bar("translate", sources.total) as bar:
+    with open_output(output) as stream, progress_bar("translate", sources.total, whole=True) as bar:
         for sentences in read_sentences(nbest, sources, "the list with more candidates"):
             stream.writelines(line.line for each in merger.merge(sentences) for line in each.lines)
             bar.advance(len(sentences), "")

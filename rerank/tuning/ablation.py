@@ -136,7 +136,7 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
     left_out |= {f"without {name}": own for name, own in new.items()} if len(new) > 1 else {}
     chosen: dict[str, Array] = {}
     weights: dict[str, Weights] = {}
-    with progress_bar("ablate", (folds + 1) * len(left_out)) as bar:
+    with progress_bar("ablate", (folds + 1) * len(left_out), whole=True) as bar:
         for name, columns in left_out.items():
             rest = without(dev, columns)
             chosen[name] = cross_validated(rest, once, folds, bar)[0]  # (n, formula.size)

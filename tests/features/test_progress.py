@@ -107,3 +107,35 @@ def test_what_a_bar_shows_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) ->
     assert not any(each in drawn for each in ("\x1b]0", "\x07", "\x9b", "\u202e"))
     shown = r"\x1b]0;owned\x07\x9b2J\u202e\n"
     assert all(f"{text}{shown}" in drawn for text in ("[red]bar", "[/] words"))
+
+
+def test_only_bars_of_whole_stages_report_a_fraction() -> None:
+    heard: list[progress.Done | None] = []
+    with progress.watched(heard.append):
+        with progress.progress_bar("train", 4, 1, whole=True) as bar:
+            bar.advance(1, "", stored=True)
+            bar.advance(1, "")
+        with progress.progress_bar("read", 4) as bar:
+            bar.advance(2, "")
+    with progress.progress_bar("train", 4, whole=True) as bar:
+        bar.advance(2, "")
+    assert heard == [(0.25, 0.25), (0.5, 0.5), (0.75, 0.5), None, None]
+
+
+@pytest.mark.usefixtures("progress")
+def test_a_run_has_one_remaining_time_beside_its_outermost_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    outer, inner = progress.progress_bar("[1/2] train", None), progress.progress_bar("train", 100)
+    with progress.watched(lambda _: None), outer, inner as bar:
+        bar.advance(50, "")
+        progress.show_time_left("about 5 min left in total")
+        bar.progress.refresh()
+        notes = [task.fields["note"] for task in bar.progress.tasks]
+    assert notes == ["about 5 min left in total", ""]
+    assert "-:--:--" not in screen.getvalue()
+    with progress.progress_bar("train", 100) as bar:
+        bar.progress.refresh()
+    assert "-:--:--" in screen.getvalue()

@@ -49,7 +49,7 @@ def _train(task: Task, resume: bool) -> None:
     run.ranks.meet()
     adaptation = Adaptation(run, task) if run.settings.fine_tuning_epochs else None
     planned = run.planned + (adaptation.planned if adaptation else 0)
-    with progress_bar(f"train {folder.name}", planned, run.progress.updates) as bar:
+    with progress_bar(f"train {folder.name}", planned, run.progress.updates, whole=True) as bar:
         while not _ended(run):
             _finish_epoch(run, train_epoch(run, bar))
             _keep(run, checkpoint)

@@ -12,6 +12,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.feature import Resources
+from features.models.cost import CorpusSize
 from features.progress import log
 from moses_io.files.errors import InputError, printable
 from moses_io.files.folders import InUse, locked, make_folder, remove
@@ -20,6 +21,8 @@ from moses_io.files.streams import check_plain, numbered_lines, open_output
 from moses_io.files.text import ParallelFiles, encode, read_parallel, read_references, tokens
 from rerank.experiment.chain import run_experiment, stages_of, trainings
 from rerank.experiment.checks import check_inputs
+from rerank.experiment.clock import Work
+from rerank.experiment.costs import SHORT, text_size
 from rerank.experiment.file import Experiment
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study
@@ -201,12 +204,12 @@ def study_stages(
     If `sharing`, the systems of a replicate share a cache of model scores, which works only on one machine.
     """
     stages = [_cut(study, size) for size in study.sizes if size != study.pairs]
-    stages += [stage for replicate in grid for stage in _trainings(replicate, resources.device)]
+    stages += [stage for replicate in grid for stage in _trainings(study, replicate, resources.device)]
     for replicate in grid:
         stages += [_measure(study, replicate, model, resources.device) for model in study.experiment.models]
     for cell in experiments:
         shared = cell.replicate.experiment.result("cache") if sharing and len(study.systems) > 1 else ""
-        stages.append(_run(cell, replace(resources, cache=resources.cache or shared)))
+        stages.append(_run(study, cell, replace(resources, cache=resources.cache or shared)))
     cases = itertools.product(study.sizes, study.systems, study.tests)
     return stages + [_compare(study, size, system, test) for size, system, test in cases]
 
@@ -234,12 +237,19 @@ def _going_on(stage: Stage, results: Sequence[str]) -> Stage:
 
 def _cut(study: Study, size: int) -> Stage:
     whole, first = study.experiment.train, corpus_of(study, size)
-    return Stage(f"cut {size}", whole.files, size, first.files, partial(cut, whole, size, first))
+    return Stage(f"cut {size}", whole.files, size, first.files, partial(cut, whole, size, first), work=SHORT)
 
 
-def _trainings(replicate: Replicate, device: str) -> list[Stage]:
+def _corpus_size(study: Study, size: int) -> CorpusSize:
+    """Return the size of the first pairs of the corpus, in files that may not exist yet."""
+    source, target = (text_size(path) for path in study.experiment.train.files[:2])
+    return source.part(size / study.pairs), target.part(size / study.pairs)
+
+
+def _trainings(study: Study, replicate: Replicate, device: str) -> list[Stage]:
     names = replicate.experiment.models
-    stages = zip(names, trainings(replicate.experiment, device), strict=True)
+    made = trainings(replicate.experiment, device, _corpus_size(study, replicate.size))
+    stages = zip(names, made, strict=True)
     return [_going_on(replace(stage, name=f"train {replicate.name}/{name}"), stage.outputs) for name, stage in stages]
 
 
@@ -248,22 +258,24 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
     output, texts = study.perplexities(replicate.size, replicate.seed, model), study.texts
     inputs = (*paths, *(path for files in texts.values() for path in files.files))
     action = partial(measure, paths, texts, device, output)
-    stage = Stage(f"measure {replicate.name}/{model}", inputs, list(texts), (output,), action, apart=True)
+    name = f"measure {replicate.name}/{model}"
+    stage = Stage(name, inputs, list(texts), (output,), action, apart=True, work=SHORT)
     return _going_on(stage, stage.outputs)
 
 
-def _run(cell: Cell, resources: Resources) -> Stage:
+def _run(study: Study, cell: Cell, resources: Resources) -> Stage:
     """Return the stage that runs the experiment of a cell, which has its own record of stages.
 
     Its reranker has links to the models, because all systems share them.
     """
     experiment = cell.experiment
-    stages = stages_of(experiment, resources, link=True)
+    stages = stages_of(experiment, resources, link=True, corpus=_corpus_size(study, cell.replicate.size))
+    work = Work("run", sum(stage.work.seconds for stage in stages if stage.work))
     made = [path for stage in stages for path in stage.outputs]
     read = dict.fromkeys(path for stage in stages for path in stage.inputs if path not in made)
     inputs = (str(cell.path), *map(os.path.normpath, read))  # normalized like the outputs of the stages that make them
     action = partial(run_experiment, experiment, resources, link=True)
-    stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True)
+    stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True, work=work)
     return _going_on(stage, _results(experiment))
 
 
@@ -285,7 +297,8 @@ def _compare(study: Study, size: int, system: str, test: str) -> Stage:
     inputs = (*references, *own, *(path for paths in others.values() for path in paths))
     settings = [filters.text, len(study.seeds), list(others)]
     action = partial(compare, references, own, others, filters, output)
-    stage = Stage(f"compare {size}/{system}, {test}", inputs, settings, (output,), action, apart=True)
+    name = f"compare {size}/{system}, {test}"
+    stage = Stage(name, inputs, settings, (output,), action, apart=True, work=SHORT)
     return _going_on(stage, stage.outputs)
 
 

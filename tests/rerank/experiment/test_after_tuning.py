@@ -22,6 +22,7 @@ from moses_io.files.streams import digest
 from moses_io.merge import merge_lists
 from rerank import Reranker
 from rerank.experiment.chain import attend, attentive, evaluate, run_experiment
+from rerank.experiment.costs import Costs
 from rerank.experiment.file import read_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -133,11 +134,13 @@ def test_models_that_features_read_and_that_have_attention(tmp_path: Path, model
     names = ["left", "pair/forward", "pair/backward", "many-rnnsearch-1", "many-rnnsearch-2"]
     folders = {name: str(tmp_path / "work" / "models" / name) for name in names} | {old: old}
     assert attentive(experiment) == folders
-    (stage,) = attend(experiment, "test", experiment.tests["test"], "cpu")
+    costs = Costs(experiment, "cpu")
+    (stage,) = attend(experiment, "test", experiment.tests["test"], "cpu", costs)
     assert stage.name == "attend test" and set(folders.values()) < set(stage.inputs)
-    assert stage.outputs[0] in evaluate(experiment, "test", experiment.tests["test"]).inputs
+    assert stage.outputs[0] in evaluate(experiment, "test", experiment.tests["test"], costs).inputs
     path.write_text(lists + MODELS.partition("[features]")[0] + '[features]\nPlain = "neural:plain"\nLen = "length"\n')
-    assert attend(read_experiment(str(path)), "test", experiment.tests["test"], "cpu") == []
+    experiment = read_experiment(str(path))
+    assert attend(experiment, "test", experiment.tests["test"], "cpu", Costs(experiment, "cpu")) == []
 
 
 def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -> None:

@@ -11,7 +11,9 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.files.folders import InUse, locked
 from moses_io.files.streams import open_output
-from rerank.experiment.stages import Stage, _time_left, make_or_go_on, run_stages
+from rerank.experiment.clock import Clock as StageClock
+from rerank.experiment.clock import Work
+from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
@@ -248,45 +250,57 @@ class Clock:
         target.write_bytes(source.read_bytes())
 
 
-@pytest.mark.usefixtures("progress")
-def test_a_run_tells_how_long_the_rest_of_it_takes(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It extrapolates from the stages that this run has done: here of 50, 1, 16 and 9 units of work."""
+@pytest.fixture
+def lines(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, progress: None
+) -> Callable[..., list[str]]:
+    """Run stages of 50, 1, 16 and 9 expected minutes that take some seconds, and return their lines."""
     clock, a, record = Clock(), tmp_path / "a", tmp_path / "record"
-    monkeypatch.setattr("rerank.experiment.stages.monotonic", clock)
-    names = ["train one", "join", "tune", "evaluate"]
+    monkeypatch.setattr("rerank.experiment.stages.Clock", partial(StageClock, now=clock))
+    names, minutes = ["train one", "join", "tune", "evaluate"], (50, 1, 16, 9)
     paths = [a, *(tmp_path / name for name in names)]
+    a.write_text("1")
 
-    def lines(*seconds: float) -> list[str]:
-        places = zip(names, paths[:-1], paths[1:], seconds, strict=True)
+    def run(*seconds: float) -> list[str]:
         stages = [
-            Stage(name, (str(source),), None, (str(target),), partial(clock.work, source, target, each))
-            for name, source, target, each in places
-        ]
+            Stage(
+                name, (str(source),), None, (str(target),), partial(clock.work, source, target, each),
+                work=Work(name, 60 * minutes),
+            )
+            for name, source, target, each, minutes in zip(
+                names, paths[:-1], paths[1:], seconds, minutes, strict=True
+            )
+        ]  # fmt: skip
         run_stages(stages, record)
         return [line.partition("] ")[2] for line in capfd.readouterr().err.splitlines()]
 
-    a.write_text("1")
-    assert lines(2000, 0, 400, 200) == [
-        "train one", "join, about 17 min left in total", "tune, about 16 min left in total",
-        "evaluate, about 5 min left in total",
-    ]  # fmt: skip
-    assert lines(0, 0, 0, 0) == [f"{name}: up to date" for name in names]
-    (tmp_path / "join").unlink()
-    assert lines(0, 100, 0, 0) == ["train one: up to date", "join", "tune: up to date", "evaluate: up to date"]
+    return run
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "less than a minute"), (59, "about 1 min"), (239, "about 4 min"),
-        (3570, "about 1 h"), (7800, "about 2 h 10 min"), (100_000, "about 27 h 50 min"),
-    ],
-)  # fmt: skip
-def test_rounded(seconds: float, words: str) -> None:
-    assert _time_left(2, 6, seconds / 3) == f", {words} left in total"
-    assert _time_left(0, 6, seconds) == ""
+def test_a_run_shows_the_time_of_long_stages_and_its_remaining_time(lines: Callable[..., list[str]]) -> None:
+    assert lines(3000, 60, 960, 540) == [
+        "train one (about 50 min), about 1 h 20 min left in total",
+        "join (about 1 min), about 26 min left in total",
+        "tune (about 16 min), about 25 min left in total",
+        "evaluate (about 9 min), about 9 min left in total",
+    ]
+
+
+def test_what_is_up_to_date_takes_no_time(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
+    lines(0, 0, 0, 0)
+    (tmp_path / "tune").unlink()
+    assert lines(0, 0, 960, 540) == [
+        "train one: up to date",
+        "join: up to date",
+        "tune (about 16 min), about 25 min left in total",
+        "evaluate: up to date",
+    ]
+
+
+def test_what_reads_a_changed_file_is_expected_to_run(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
+    lines(0, 0, 0, 0)
+    (tmp_path / "a").write_text("2")
+    assert lines(3000, 60, 960, 540)[0] == "train one (about 50 min), about 1 h 20 min left in total"
 
 
 def test_what_a_killed_writing_left_goes(tmp_path: Path) -> None:

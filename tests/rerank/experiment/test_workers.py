@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from features.progress import log
+from features.progress import Done, log, progress_bar
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_output
 from rerank.experiment.workers import Workers, _share, do_all, jobs_for
@@ -117,11 +117,27 @@ def test_what_has_ended_well_is_told_before_what_failed(tmp_path: Path) -> None:
     with Workers(2) as workers:
         workers.start("bad", partial(fail, "no such thing"))
         workers.start("good", os.getpid)
-        for _, _, process, _ in workers._running.values():
-            process.join()
+        for each in workers._running.values():
+            each.process.join()
         assert workers.wait() == "good"
         with pytest.raises(InputError, match="no such thing"):
             workers.wait()
+
+
+def advance(fractions: list[float]) -> None:
+    with progress_bar("work", 100, whole=True) as bar:
+        for fraction in fractions:
+            time.sleep(1.1)
+            bar.advance(round(100 * fraction), "")
+    raise InputError("failed")
+
+
+def test_the_progress_of_a_process_is_heard_before_its_error() -> None:
+    heard: list[tuple[str, Done | None]] = []
+    with Workers(1, lambda *report: heard.append(report)) as workers, pytest.raises(InputError, match="one: failed"):
+        workers.start("one", partial(advance, [0.25, 0.5]))
+        workers.wait()
+    assert heard == [("one", Done(0.0)), ("one", Done(0.25)), ("one", Done(0.75))]
 
 
 def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:
@@ -155,7 +171,7 @@ def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_models_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rerank.experiment.workers._cores", lambda: 4)
+    monkeypatch.setattr("rerank.experiment.workers.cores", lambda: 4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert [jobs_for(models, "auto") for models in (0, 1, 3, 9)] == [1, 1, 3, 4]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")

@@ -1,0 +1,132 @@
+"""Size of the computations of networks, and the time of trainings. This module does not need torch.
+
+The constants are seconds of one core of an AMD EPYC without bfloat16 products.
+"""
+
+import math
+from dataclasses import dataclass
+
+from features.models.config import DEV_FOLDS
+from features.models.settings import Architecture, Training
+from features.models.training.request import TrainingRequest
+
+TRAIN, FORWARD = 1.6e-10, 6.5e-11
+"""Seconds per multiplication with a weight: in training, and when a network only scores or translates."""
+
+RECURRENT, TRANSFORMER = 1e-4, 3e-5
+"""Additional seconds in training per token of either side and layer, by the kind of network."""
+
+STEP = 1.5e-3
+"""Additional seconds in training per step of a recurrent network, which has one for each position of a batch."""
+
+LEXICON = 2e-7
+"""Seconds per source word and target word of each pair, to estimate a lexicon without word alignment."""
+
+SUBWORDS = 1.35
+"""Subwords per word."""
+
+_GATES = {"lstm": 4, "gru": 3}
+"""Matrices of a recurrent cell. Other cells have one."""
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """Size of a text.
+
+    Attributes:
+        lines: number of lines.
+        words: number of words.
+        vocabulary: number of distinct words that occur at least twice.
+    """
+
+    lines: float
+    words: float
+    vocabulary: float
+
+    def part(self, fraction: float) -> "TextSize":
+        """Return the size of a part of the text."""
+        return TextSize(self.lines * fraction, self.words * fraction, self.vocabulary * math.sqrt(fraction))
+
+
+CorpusSize = tuple[TextSize, TextSize]
+"""Sizes of the source and the target of a corpus."""
+
+
+def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int]:
+    """Return the multiplications of a forward pass per source token and per target token, approximately.
+
+    Only products with weights count. Products of attention with annotations are small in comparison.
+
+    Args:
+        architecture: settings of the network.
+        vocabulary: size V of the target vocabulary.
+    """
+    a = architecture
+    embedding, hidden, annotation = a.embedding_size, a.hidden_size, a.annotation
+    softmax = hidden * embedding + embedding * vocabulary if a.tied_softmax else hidden * vocabulary
+    if not a.recurrent:
+        feedforward = 2 * hidden * a.feedforward_size
+        # Keys and values of the source are computed once for each layer of the decoder.
+        source = a.encoder_layers * (4 * hidden**2 + feedforward) + a.decoder_layers * 2 * hidden**2
+        return source, a.decoder_layers * (6 * hidden**2 + feedforward) + softmax
+    gates = _GATES.get(a.cell, 1)
+    inputs = embedding + (a.encoder_layers - 1) * annotation
+    source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * a.attention_size
+    inputs = embedding + annotation + (a.decoder_layers - 1) * hidden
+    decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * a.attention_size
+    return source, decoder + hidden * (hidden + annotation + embedding) + softmax
+
+
+@dataclass(frozen=True)
+class Products:
+    """Multiplications of a model per word of its source and of its target, which a backward model exchanges."""
+
+    source: float
+    target: float
+    backward: bool
+
+
+def products_of(
+    architecture: Architecture, training: Training, predicted: TextSize, backward: bool = False
+) -> Products:
+    """Return the multiplications of a model. `predicted` is the size of the training text that it predicts."""
+    vocabulary = training.bpe or min(predicted.vocabulary, training.vocabulary_size or math.inf)
+    pieces = SUBWORDS if training.bpe else 1
+    source, target = multiply_adds(architecture, int(vocabulary))
+    return Products(source=pieces * source, target=pieces * target, backward=backward)
+
+
+def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSize, aligned: bool = False) -> float:
+    """Return the seconds of a core in which a model, or a pair of models, trains up to the last planned update.
+
+    Args:
+        request: the model to train.
+        corpus: sizes of the source and the target of the corpus.
+        dev: sizes of the source and the target of dev.
+        aligned: whether the corpus has a word alignment.
+    """
+    architecture, training = request.settle()
+    if request.backward:
+        corpus, dev = corpus[::-1], dev[::-1]
+    model, pieces = products_of(architecture, training, corpus[1]), SUBWORDS if training.bpe else 1
+    positions = [pieces * side.words + side.lines for side in corpus]
+    batches = positions[1] / training.batch_tokens if training.batch_tokens else corpus[0].lines / training.batch_size
+    epochs: float = training.epochs
+    if training.updates:
+        epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, batches))
+    layers = (architecture.encoder_layers, architecture.decoder_layers)
+    tokens = sum(count * tokens for count, tokens in zip(layers, positions, strict=True))
+    seconds = TRAIN * _products(model, corpus) + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
+    if architecture.recurrent:
+        seconds += STEP * batches * sum(positions) / max(1, corpus[0].lines)
+    seconds *= (2 if training.r_drop else 1) * len(request.folders)
+    dev_epochs = training.fine_tuning_epochs * (DEV_FOLDS + 1) * dev[0].lines / max(1, corpus[0].lines)
+    lexicon = architecture.lexicon != "none" and not aligned
+    prepared = LEXICON * corpus[0].words * corpus[1].words / max(1, corpus[0].lines) if lexicon else 0.0
+    return prepared + (epochs + dev_epochs) * seconds + epochs * FORWARD * _products(model, dev)
+
+
+def _products(model: Products, texts: CorpusSize) -> float:
+    """Return the multiplications in one pass over a text and its translation."""
+    source, target = texts
+    return model.source * source.words + model.target * (target.words + target.lines)

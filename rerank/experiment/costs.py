@@ -1,0 +1,300 @@
+"""Expected work of the stages of an experiment, from the sizes of its texts, lists and models.
+
+The constants are seconds of one core of an AMD EPYC. Only their ratios matter for long: as stages end, their true times
+correct the estimate (`rerank.experiment.clock`).
+"""
+
+import contextlib
+import functools
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from features.models.config import read_config
+from features.models.cost import FORWARD, CorpusSize, Products, TextSize, products_of, training_seconds
+from features.models.training.request import TrainingRequest, read_epochs
+from features.request import FeatureRequest, split_values
+from moses_io.files.errors import InputError
+from moses_io.files.streams import open_input
+from rerank.experiment.clock import Work
+from rerank.experiment.entries import NbestFiles
+from rerank.experiment.file import Experiment
+from rerank.experiment.stages import trainings_of
+from rerank.experiment.workers import cores, uses_gpu
+from rerank.tuners.mean import MEAN
+from rerank.tuners.table import AUTO, TUNERS
+from rerank.tuning.folds import FOLDS
+
+START = 3.0
+"""Seconds to start a process with torch and to load a model."""
+
+GPU = 20
+"""Speed of a GPU relative to a core."""
+
+SHARED = 0.45
+"""Part of the steps of a forward model that is computed, as candidates share their prefixes."""
+
+SEARCH = 2.0
+"""Time of a step of beam search relative to a step of scoring."""
+
+NEW = 0.7
+"""Part of the translations of models that are not among the candidates of Moses."""
+
+SHORTLIST = 30
+"""Candidates of a sentence in a shortlist whose size is chosen in the run."""
+
+READ, METRIC, EVALUATE = 9e-5, 6e-5, 2.5e-4
+"""Seconds per candidate to read and write a list, to compute a metric, and to inspect all choices for a report."""
+
+TEXT = 1e-5
+"""Seconds per word of a list to compute a feature of its texts."""
+
+TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-6, AUTO: 1.5e-5}
+"""Seconds of a run of a tuner per candidate and dense value."""
+
+TWO_CORES = 1.5
+"""Speed of tuners on two cores, as they have two threads, relative to one core."""
+
+SHORT = Work("short", 1.0)
+"""Work of a stage that takes a second or so, whatever the sizes."""
+
+
+@dataclass(frozen=True)
+class ListSize:
+    """Size of an n-best list and its source.
+
+    Attributes:
+        sentences: number of sentences.
+        source: number of source words.
+        candidates: number of candidates.
+        words: number of words of all candidates.
+        values: number of dense values of a candidate.
+    """
+
+    sentences: float
+    source: float
+    candidates: float
+    words: float
+    values: int
+
+
+def text_size(path: str) -> TextSize:
+    """Return the size of a text, 0 if it does not exist. Each version of a file is read once."""
+    return _text_size(path, *_version(path)) if os.path.isfile(path) else TextSize(0, 0, 0)
+
+
+@functools.lru_cache(1000)
+def _text_size(path: str, _changed: int, _bytes: int) -> TextSize:
+    counts: Counter[bytes] = Counter()
+    lines = 0
+    with open_input(path) as stream:
+        for line in stream:
+            lines += 1
+            counts.update(line.split())
+    return TextSize(lines, counts.total(), sum(count > 1 for count in counts.values()))
+
+
+def list_size(nbest: str, source: str) -> ListSize:
+    """Return the size of a list and its source, 0 if it does not exist. Each version of a file is read once."""
+    known = os.path.isfile(nbest)
+    sentences, candidates, words, values = _list_size(nbest, *_version(nbest)) if known else (0, 0, 0, 0)
+    return ListSize(sentences, text_size(source).words, candidates, words, values)
+
+
+@functools.lru_cache(1000)
+def _list_size(nbest: str, _changed: int, _bytes: int) -> tuple[int, int, int, int]:
+    sentences, candidates, words, values, last = 0, 0, 0, 0, b""
+    with open_input(nbest) as stream:
+        for line in stream:
+            sentence, text, *rest = [*line.split(b"|||", 3), b""]
+            sentences += sentence != last
+            last = sentence
+            candidates += 1
+            words += len(text.split())
+            values = values or sum(not each.endswith(b"=") for each in rest[0].split())
+    return sentences, candidates, words, values
+
+
+def _version(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size
+
+
+class Costs:
+    """Expected work of the stages of an experiment.
+
+    Args:
+        experiment: the experiment.
+        device: `auto`, `cpu` or `cuda`.
+        corpus: sizes of both sides of the corpus. None: they are counted.
+    """
+
+    def __init__(self, experiment: Experiment, device: str, corpus: CorpusSize | None = None) -> None:
+        self._experiment, self._speed = experiment, GPU if uses_gpu(device) else 1
+        self._corpus = corpus
+
+    @functools.cached_property
+    def corpus(self) -> CorpusSize:
+        """Sizes of both sides of the corpus."""
+        train = self._experiment.train
+        return self._corpus or (text_size(train.source), text_size(train.target))
+
+    def training(self, name: str) -> Work:
+        """Return the work of training a model, and the fraction that a killed run has done."""
+        request, folder = self._experiment.models[name].request, self._experiment.model(name)
+        files = self._experiment.dev.texts
+        dev = text_size(files.source), text_size(files.target)
+        seconds = training_seconds(request, self.corpus, dev, aligned=self._experiment.train.alignment != "")
+        return Work("train", START + seconds / self._speed, _trained(request, folder))
+
+    def translation(self, name: str) -> Work:
+        """Return the work of adding candidates of models to a list."""
+        size, seconds = self._listed(name), 0.0
+        for request in self._experiment.candidates:
+            for folder in request.folders:
+                model = self._model(folder)
+                seconds += FORWARD * size.source * (model.source + SEARCH * request.size * model.target)
+        return Work("translate", START + seconds / self._speed + READ * size.candidates)
+
+    @property
+    def shortlist(self) -> int:
+        """Expected number of candidates of a sentence in the scored lists if there is a shortlist, otherwise 0."""
+        entry = self._experiment.shortlist
+        return (entry.size or SHORTLIST) if entry else 0
+
+    def scoring(self, name: str, requests: Sequence[FeatureRequest], shortlist: int = 0) -> Work:
+        """Return the work of computing features that read the same models, of a list or its shortlist."""
+        size = self._merged(name, shortlist)
+        folders = {folder for request in requests for reader in request.readers for folder in reader}
+        if not folders:
+            return Work("features", READ * size.candidates + TEXT * size.words * len(requests))
+        seconds = sum(self._model_seconds(folder, size) for folder in folders)
+        return Work("score", START + seconds / self._speed + READ * size.candidates)
+
+    def attention(self, name: str, folders: Sequence[str]) -> Work:
+        """Return the work of storing the attention on the translations of Moses and of the reranker."""
+        size = self._listed(name)
+        two = ListSize(size.sentences, size.source, 2 * size.sentences, 2 * size.source, 0)
+        seconds = sum(self._model_seconds(folder, two) for folder in folders) / SHARED
+        return Work("attend", START + seconds / self._speed)
+
+    def reading(self, name: str, shortlist: int = 0) -> Work:
+        """Return the work of reading a list or its shortlist."""
+        return Work("read", READ * self._merged(name, shortlist).candidates)
+
+    def choosing(self, name: str) -> Work:
+        """Return the work of reading a list with all features."""
+        return self.reading(name, self.shortlist)
+
+    def measuring(self, name: str) -> Work:
+        """Return the work of reading a list and computing the metric of each candidate."""
+        return Work("read", (READ + METRIC) * self._merged(name, self.shortlist).candidates)
+
+    def evaluation(self, name: str) -> Work:
+        """Return the work of the reports of a test set."""
+        return Work("evaluate", EVALUATE * self._merged(name, self.shortlist).candidates)
+
+    def tuning(self) -> Work:
+        """Return the work of tuning on dev with cross-validation, with and without the new features."""
+        entry = self._experiment.tuning
+        tuning, folds = entry.tuning, entry.caution.folds
+        if tuning.tuner == AUTO:
+            pairs = 0 if self._experiment.selection else self.folds * (self.folds - 1) // 2
+            return self._tunings(2 * (1 + self.folds + pairs), AUTO)
+        times = 1 + 2 * folds + (folds * (1 + self._values()) if entry.caution.ablate else 0)
+        return self._tunings(times * tuning.runs, tuning.tuner)
+
+    def confidence(self) -> Work:
+        """Return the work of fitting confidence estimation, with a tuning for each fold of dev."""
+        work = self._tunings(self.folds, self._experiment.tuning.tuning.once.tuner)
+        return replace(work, seconds=work.seconds + EVALUATE * self._merged("dev", self.shortlist).candidates)
+
+    def ablation(self) -> Work:
+        """Return the work of an ablation on dev, which tunes each set of features on all folds and on dev."""
+        new = len(self._experiment.features)
+        sets = 2 + (2 * new if new > 1 else new)
+        return self._tunings(sets * (self.folds + 1), self._experiment.tuning.tuning.once.tuner)
+
+    def tuning_shortlist(self) -> Work:
+        """Return the work of tuning the weights that select the candidates of shortlists."""
+        return self._tunings(1, MEAN, 0)
+
+    def choosing_shortlist(self, sizes: Sequence[int]) -> Work:
+        """Return the work of comparing sizes of the shortlist in cross-validation."""
+        times, runs = self.folds if len(sizes) > 1 else 0, TUNERS["kbmira"].runs
+        works = [self._tunings(times * runs, "kbmira", size) for size in (0, *sizes)]
+        return Work("tune", sum(work.seconds for work in works))
+
+    def _tunings(self, times: float, tuner: str, shortlist: int | None = None) -> Work:
+        """Return the work of reading the list of dev and running a tuner on it so many times.
+
+        `shortlist` is the number of candidates of a sentence, 0 for all (default: those of the scored list).
+        """
+        size = self._merged("dev", self.shortlist if shortlist is None else shortlist)
+        seconds = TUNE[tuner] * size.candidates * self._values() * times / (TWO_CORES if cores() > 1 else 1)
+        return Work("tune", (READ + METRIC) * size.candidates + seconds)
+
+    def _values(self) -> int:
+        """Return the number of dense values of a candidate of dev, including the new features."""
+        new = [max(1, len(split_values(each.argument)[1])) for each in self._experiment.features.values()]
+        return self._merged("dev").values + sum(new)
+
+    @property
+    def folds(self) -> int:
+        """Number of folds of a cross-validation."""
+        return self._experiment.tuning.caution.folds or FOLDS
+
+    def _listed(self, name: str) -> ListSize:
+        files: NbestFiles = self._experiment.sets[name]
+        return list_size(files.nbest, files.source)
+
+    def _merged(self, name: str, shortlist: int = 0) -> ListSize:
+        """Return the size of a list with the candidates of models. Moses already has some of them.
+
+        `shortlist` is the number of candidates of a sentence, 0 for all.
+        """
+        size, requests = self._listed(name), self._experiment.candidates
+        candidates = size.candidates + NEW * size.sentences * sum(request.size for request in requests)
+        if shortlist:
+            candidates = min(candidates, shortlist * size.sentences)
+        return ListSize(
+            sentences=size.sentences,
+            source=size.source,
+            candidates=candidates,
+            words=size.words * candidates / max(1, size.candidates),
+            values=size.values + (len(requests) + 1 if requests else 0),
+        )
+
+    def _model_seconds(self, folder: str, size: ListSize) -> float:
+        """Return the seconds of a core in which a model scores a list."""
+        model = self._model(folder)
+        if model.backward:
+            predicted = size.candidates * size.source / max(1, size.sentences)
+            return FORWARD * (model.source * size.words + model.target * predicted)
+        return FORWARD * (model.source * size.source + SHARED * model.target * size.words)
+
+    def _model(self, folder: str) -> Products:
+        """Return the computation of a model of the experiment, or of an existing model folder."""
+        experiment = self._experiment
+        for name, entry in experiment.models.items():
+            for part in entry.request.folders:
+                if os.path.normpath(folder) == os.path.normpath(experiment.model(f"{name}/{part}")):
+                    backward = entry.request.backward or part == "backward"
+                    return products_of(*entry.request.settle(), self.corpus[0 if backward else 1], backward)
+        config = read_config(Path(folder))
+        backward = config.direction == "backward"
+        return products_of(config.architecture, config.training, self.corpus[0 if backward else 1], backward)
+
+
+def _trained(request: TrainingRequest, folder: str) -> float:
+    """Return the fraction of a killed training that can be resumed, or 0."""
+    _, training = request.settle()
+    for beside in trainings_of(Path(folder)):
+        with contextlib.suppress(InputError):
+            rows = read_epochs(beside / Path(folder).name / request.forward, ["epoch", "updates"])
+            epoch, updates = rows[-1] if rows else (0.0, 0.0)
+            return min(1.0, max(epoch / training.epochs, updates / (training.updates or math.inf)))
+    return 0.0

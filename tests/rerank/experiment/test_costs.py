@@ -1,0 +1,142 @@
+"""The expected work of stages: how it grows with sizes and settings, and that it is near measured times."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from features.models.cost import TextSize, multiply_adds, training_seconds
+from features.models.settings import Architecture
+from features.models.training.request import TrainingRequest
+from rerank.experiment.costs import Costs, list_size, text_size
+from rerank.experiment.file import read_experiment
+from rerank.experiment.recipe import LARGE, TRANSFORMER
+
+SWAHILI = TextSize(30_628, 642_587, 21_287), TextSize(30_628, 640_921, 18_312)
+NOTHING = TextSize(0, 0, 0), TextSize(0, 0, 0)
+
+
+def seconds(preset: str = "rnnsearch", **settings: Any) -> float:
+    return training_seconds(TrainingRequest(preset, settings=settings), SWAHILI, NOTHING, aligned=True)
+
+
+def test_trainings_on_30_628_pairs_took_about_so_long() -> None:
+    """Measured on one core of an EPYC without bfloat16 products, nothing else at work: 1,269 and 2,430 s."""
+    transformer = {name: value for name, value in TRANSFORMER.items() if name != "preset"}
+    assert seconds(**LARGE, lexicon="bias", bpe=4000, epochs=2) == pytest.approx(1269, rel=0.1)
+    assert seconds("transformer", **transformer, bpe=4000, epochs=5) == pytest.approx(2430, rel=0.1)
+
+
+def test_a_training_takes_as_long_as_its_updates() -> None:
+    whole = seconds(epochs=4)
+    assert seconds(epochs=8) == pytest.approx(2 * whole)
+    assert seconds(epochs=8, updates=958) == pytest.approx(whole / 4, rel=0.01)
+    assert seconds(epochs=8, updates=479, gradient_accumulation=2) == pytest.approx(whole / 4, rel=0.01)
+    assert seconds(epochs=4, updates=1_000_000) == whole
+
+
+def test_what_makes_a_training_longer() -> None:
+    usual = seconds()
+    larger = [{"hidden_size": 512}, {"batch_size": 8}, {"bpe": 30_000}, {"r_drop": 1.0}, {"encoder_layers": 2}]
+    assert min(seconds(**settings) for settings in larger) > 1.1 * usual
+    assert seconds(vocabulary_size=1000) < usual
+
+
+def test_fine_tuning_is_as_long_as_its_pairs() -> None:
+    dev = SWAHILI[0].part(0.01), SWAHILI[1].part(0.01)
+    request = TrainingRequest("rnnsearch", settings={"epochs": 4, "fine_tuning_epochs": 3})
+    plain = replace(request, settings={"epochs": 4})
+    added = training_seconds(request, SWAHILI, dev) - training_seconds(plain, SWAHILI, dev)
+    assert added == pytest.approx(seconds(epochs=4) * 3 / 4 * 6 * 0.01)
+
+
+def test_multiplications_of_a_small_network_by_hand() -> None:
+    """An LSTM cell of 3 reads vectors of 2 in each direction, with an attention layer of 5 and 7 words."""
+    small = Architecture(embedding_size=2, hidden_size=3, attention_size=5)
+    encoder, keys = 2 * 4 * 3 * (2 + 3), 6 * 5
+    decoder, query, output, softmax = 4 * 3 * (2 + 6 + 3), 3 * 5, 3 * (3 + 6 + 2), 3 * 7
+    assert multiply_adds(small, 7) == (encoder + keys, decoder + query + output + softmax)
+
+
+def test_sizes_of_files(tmp_path: Path) -> None:
+    source, nbest = tmp_path / "source", tmp_path / "nbest"
+    source.write_text("a b c\na d\n")
+    nbest.write_text(
+        "0 ||| x y ||| LM= -1 TM= 1 2 ||| 3\n0 ||| x ||| LM= -1 TM= 1 2 ||| 3\n1 |||  ||| LM= 0 TM= 1 1 ||| 0\n"
+    )
+    assert text_size(str(source)) == TextSize(lines=2, words=5, vocabulary=1)
+    size = list_size(str(nbest), str(source))
+    assert (size.sentences, size.source, size.candidates, size.words, size.values) == (2, 5, 3, 3, 3)
+    source.write_text("a\n")
+    assert text_size(str(source)).words == 1
+    assert text_size(str(tmp_path / "missing")).words == 0
+
+
+EXPERIMENT = """\
+output = "work"
+initial_weights = "moses.ini"
+train = { source = "train.de", target = "train.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+test = { source = "test.de", nbest = "test.nbest" }
+
+[models]
+forward = { preset = "rnnsearch", epochs = 4, hidden_size = 8 }
+backward = { preset = "rnnsearch", epochs = 4, hidden_size = 8, backward = true }
+
+[features]
+NMT = "neural:forward"
+NMTback = "neural:backward"
+Len = "length"
+"""
+
+
+@pytest.fixture
+def costs(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Costs]:
+    """The costs of an experiment with lists of ten sentences, after replacements in its file."""
+
+    def make(*replaced: tuple[str, str]) -> Costs:
+        folder = small(pairs=20, sentences=10, candidates=6)
+        text = EXPERIMENT
+        for old, new in replaced:
+            text = text.replace(old, new)
+        (folder / "e.toml").write_text(text)
+        return Costs(read_experiment(str(folder / "e.toml")), "cpu")
+
+    return make
+
+
+def test_a_tuning_takes_as_long_as_its_folds_and_features(costs: Callable[..., Costs]) -> None:
+    few, many = costs(), costs(('Len = "length"', 'Len = "length"\nCopied = "copied"\nRep = "repetition"'))
+    assert few.tuning().seconds < few.ablation().seconds < many.ablation().seconds
+    folds = costs(("[features]", "[tuning]\nfolds = 10\n[features]"))
+    assert folds.tuning().seconds > few.tuning().seconds and folds.ablation().seconds > few.ablation().seconds
+    auto = costs(("[features]", '[tuning]\ntuner = "auto"\n[features]'))
+    assert auto.tuning().seconds > few.tuning().seconds
+
+
+def test_models_that_score_together_take_the_time_of_both(costs: Callable[..., Costs]) -> None:
+    own = costs()
+    forward, backward, length = own._experiment.requests("dev")
+    both = own.scoring("dev", [forward, backward]).seconds
+    alone = [own.scoring("dev", [each]).seconds for each in (forward, backward)]
+    assert max(alone) < both < sum(alone)
+    assert own.scoring("dev", [forward, forward]) == own.scoring("dev", [forward])
+    assert own.scoring("dev", [length]).seconds < min(alone)
+
+
+def test_added_candidates_count_for_all_later_stages(costs: Callable[..., Costs]) -> None:
+    with_ten = costs(("hidden_size = 8 }", "hidden_size = 8, candidates = 10 }"))
+    assert with_ten.reading("dev").seconds > costs().reading("dev").seconds
+    assert with_ten.translation("dev").seconds > 0
+
+
+def test_a_killed_training_counts_from_its_last_epoch(costs: Callable[..., Costs]) -> None:
+    own = costs()
+    assert own.training("forward").done == 0
+    beside = Path(own._experiment.model("forward")).parent / ".forward.training-0123456789ab" / "forward"
+    beside.mkdir(parents=True)
+    (beside / "metrics.jsonl").write_text('{"epoch": 1, "updates": 5}\n{"epoch": 3, "updates": 15}\n')
+    assert own.training("forward").done == 0.75
+    assert own.training("backward").done == 0
