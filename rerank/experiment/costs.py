@@ -25,7 +25,7 @@ from rerank.experiment.file import Experiment
 from rerank.experiment.stages import trainings_of
 from rerank.experiment.workers import cores, uses_gpu
 from rerank.tuners.mean import MEAN
-from rerank.tuners.table import AUTO, TUNERS
+from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
 
 START = 3.0
@@ -224,8 +224,8 @@ class Costs:
 
     def choosing_shortlist(self, sizes: Sequence[int]) -> Work:
         """Return the work of comparing sizes of the shortlist in cross-validation."""
-        times, runs = self.folds if len(sizes) > 1 else 0, TUNERS["kbmira"].runs
-        works = [self._tunings(times * runs, "kbmira", size) for size in (0, *sizes)]
+        times = self.folds if len(sizes) > 1 else 0
+        works = [self._tunings(times, "kbmira", size) for size in (0, *sizes)]
         return Work("tune", sum(work.seconds for work in works))
 
     def _tunings(self, times: float, tuner: str, shortlist: int | None = None) -> Work:

@@ -269,9 +269,8 @@ def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
         read_set(values.get("dev", {}), "dev", folder),
     )
     recipe = find_recipe(inspect_corpus(train, dev.texts))
-    experiment = experiment_of({**values, "models": recipe.models, "features": recipe.features}, folder)
-    tables = {"models": recipe.models, "features": recipe.features}
-    tables |= {"tuning": values["tuning"]} if "tuning" in values else {}
+    tables = recipe.tables | {key: values[key] for key in ("shortlist", "tuning") if key in values}
+    experiment = experiment_of(values | tables, folder)
     files = moved(values, folder, experiment.output.resolve())
     text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": recipe.remarks})
     return replace(experiment, text=text)

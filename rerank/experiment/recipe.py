@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from features.models.config import DEV_FOLDS
@@ -65,7 +66,7 @@ It is limited to half the number of sentence pairs, but is at least twice the nu
 """
 
 BACKWARD = {"NMTback": "neural:backward[logprob]"}
-"""Feature of the backward model."""
+"""Feature of the backward model. It takes longer than all others, so only a shortlist gets it."""
 
 JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
 SHORTER = ("To save time, remove the transformer or `backward`, together with its feature.",)
@@ -140,12 +141,20 @@ class Recipe:
         features: the table `[features]`.
         remarks: comment lines that describe the corpus and the training time.
         longer: an additional model with its feature, for users with more time, or None if it is not known to help.
+        shortlist: the table `[shortlist]`, or empty if there is none.
     """
 
     models: dict[str, dict[str, Any]]
     features: dict[str, str]
     remarks: tuple[str, ...]
     longer: "Recipe | None" = None
+    shortlist: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The tables of the experiment file by name."""
+        tables = {"models": self.models, "features": self.features}
+        return tables | ({"shortlist": dict(self.shortlist)} if self.shortlist else {})
 
 
 def find_recipe(corpus: Corpus) -> Recipe:
@@ -196,6 +205,7 @@ def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recip
             *(ADAPTED if "fine_tuning_epochs" in settings else ()),
         ),
         longer=longer,
+        shortlist={} if small else {"features": list(BACKWARD)},
     )
 
 

@@ -84,7 +84,7 @@ def choose_shortlist(
         InputError: as `read_problem`, or there are too few sentences for the folds.
     """
     start, tuned = weights
-    tuning = settle({"metric": metric, "tuner": "kbmira"})
+    tuning = settle({"metric": metric, "tuner": "kbmira", "runs": 1})  # many tunings, whose noise is below `TOLERANCE`
     (entire, _), (problem, _) = (read_problem(lists, start, tuning) for lists in (whole, scored))
     compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 else ()
     best = max((each.score for each in compared), default=0.0)

@@ -31,6 +31,7 @@ REMARKS = {
     "features": (
         "Features in addition to Moses' own, by label. neural:NAME uses the model NAME of the table [models].",
     ),
+    "shortlist": ("Features that take long. They are computed only for the best candidates by all other features.",),
     "tuning.metric": ("Metric to tune for: bleu, chrf, ter, or a weighted sum such as bleu+chrf:0.7,0.3.",),
 }
 """Comment lines above each key of the file."""
@@ -72,7 +73,7 @@ def propose(roles: Roles, output: str) -> bytes:
     values = {
         "output": "work",
         **files,
-        "models": recipe.models,
+        **recipe.tables,
         "features": recipe.features | ngrams,
         "tuning": {"metric": "bleu"},
     }

@@ -197,6 +197,11 @@ def test_larger_corpora_have_a_backward_model(pairs: int, unknown: float) -> Non
     assert (list(models)[-1], len(models)) == ("backward", 4)
 
 
+def test_the_backward_model_scores_a_shortlist() -> None:
+    assert find_recipe(corpus(29_000, 0.03)).tables["shortlist"] == {"features": ["NMTback"]}
+    assert "shortlist" not in find_recipe(corpus(5_000, 0.03)).tables
+
+
 @pytest.mark.parametrize(("pairs", "unknown"), [(6_000, 0.004), (10_000, 0.04), (10_000, 0.004)])
 def test_small_corpora_have_two_models(pairs: int, unknown: float) -> None:
     recipe = find_recipe(corpus(pairs, unknown=unknown))
