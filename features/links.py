@@ -1,0 +1,37 @@
+"""Word alignments of a large corpus: packed links as rows of one array."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from features.arrays import Integers
+from features.ragged import Ragged
+from moses_io.alignment import WIDTH, Alignment, Alignments
+
+NO_LINKS = Ragged.of([])
+"""Links of a corpus without word alignment: no rows."""
+
+
+def packed_links(links: Sequence[Alignment] | Ragged) -> Ragged:
+    """Return the packed links of each pair (`moses_io.alignment.packed`), sorted, one row for each pair."""
+    if isinstance(links, Ragged):
+        return links
+    known = links if isinstance(links, Alignments) else Alignments(links)
+    return Ragged(np.asarray(known.links, np.int64), np.asarray(known.ends, np.int64))
+
+
+def turned(links: Ragged) -> Ragged:
+    """Return packed links with source and target swapped."""
+    return Ragged(links.values % WIDTH * WIDTH + links.values // WIDTH, links.ends)
+
+
+def places_of(links: Ragged, source_ends: Integers, target_ends: Integers) -> tuple[Integers, Integers]:
+    """Return the indices (L,) of both words of each link among the running words of the corpus.
+
+    Args:
+        links: packed links of B pairs, L in all.
+        source_ends: (B + 1,) ends of the source sentences, as in `Ragged`.
+        target_ends: (B + 1,) ends of the target sentences.
+    """
+    source, target = np.divmod(links.values, WIDTH)  # (L,) both
+    return source + np.repeat(source_ends[:-1], links.lengths), target + np.repeat(target_ends[:-1], links.lengths)
