@@ -6,18 +6,22 @@ import numpy as np
 
 from features.arrays import Integers
 from features.ragged import Ragged
-from moses_io.alignment import WIDTH, Alignment, Alignments
+from moses_io.alignment import Alignment, Alignments
+
+WIDTH = 2**32
+"""Factor of the source index in a packed link. Indices are smaller than 2^31."""
 
 NO_LINKS = Ragged.of([])
 """Links of a corpus without word alignment: no rows."""
 
 
 def packed_links(links: Sequence[Alignment] | Ragged) -> Ragged:
-    """Return the packed links of each pair (`moses_io.alignment.packed`), sorted, one row for each pair."""
+    """Return the packed links of each pair as one row for each pair: source index · `WIDTH` + target index."""
     if isinstance(links, Ragged):
         return links
     known = links if isinstance(links, Alignments) else Alignments(links)
-    return Ragged(np.asarray(known.links, np.int64), np.asarray(known.ends, np.int64))
+    distinct = np.array(known.distinct, np.int64).reshape(-1, 2) @ (WIDTH, 1)  # (D,)
+    return Ragged(distinct[np.asarray(known.numbers)], np.asarray(known.ends, np.int64))
 
 
 def turned(links: Ragged) -> Ragged:

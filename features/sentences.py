@@ -2,7 +2,7 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -48,6 +48,11 @@ class Sentences(Sequence[list[str]]):
         if isinstance(number, slice):
             return Sentences(self.words, self.numbers.part(number))
         return [self.words[index] for index in self.numbers[range(len(self))[number]]]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        word = self.words.__getitem__
+        for row in self.numbers:
+            yield list(map(word, row))
 
     def select(self, kept: NDArray[np.bool_]) -> "Sentences":
         """Return the sentences for which `kept` is true."""
@@ -105,6 +110,9 @@ class TokenPairs(Sequence[TokenPair]):
         if isinstance(number, slice):
             return TokenPairs(self.source[number], self.target[number])
         return self.source[number], self.target[number]
+
+    def __iter__(self) -> Iterator[TokenPair]:
+        return zip(self.source, self.target, strict=True)
 
     def select(self, kept: NDArray[np.bool_]) -> "TokenPairs":
         """Return the pairs for which `kept` is true."""

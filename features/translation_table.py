@@ -4,7 +4,6 @@ Tables are read from a file, estimated from a parallel corpus, or counted from w
 """
 
 import collections
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -109,35 +108,43 @@ def _keys(source: Ragged, target: Ragged, null: int, size: int) -> Integers:
     return of_targets.values.astype(np.int64) * size + np.repeat(target.values, of_targets.lengths)
 
 
-def count(source: Ragged, target: Ragged, links: Ragged, null: int) -> Translations:
-    """Return p(target word|source word) by relative frequency of links, as in Moses' `lex.f2e`.
+def relative(counts: csr_array) -> Translations:
+    """Return p(word|condition) by relative frequency, for counts (conditions, words)."""
+    entries = counts.sorted_indices().tocoo()
+    totals = np.asarray(counts.sum(axis=1))  # (conditions,)
+    return Translations(entries.row, entries.col, entries.data / totals[entries.row])
 
-    p = links of both words / links of the source word. A word without a link is linked to `null` on the other side, so
-    that `null` is both a condition and a predicted word.
+
+def count(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int]) -> csr_array:
+    """Count the links of each source word with each target word, as Moses' `lex.f2e` does.
+
+    A word without a link is linked to the empty word of the other side.
 
     Args:
         source: word ids of each sentence.
         target: word ids of its translation.
         links: packed links of each pair.
-        null: id of the empty word.
+        nulls: ids of the empty word in source and target, larger than other ids.
+
+    Returns:
+        (nulls[0] + 1, nulls[1] + 1) number of links.
     """
-    shape = [max(null, int(side.values.max(initial=0))) + 1 for side in (source, target)]
-    counts = csr_array(tuple(shape), dtype=np.int64)
+    shape = (nulls[0] + 1, nulls[1] + 1)
+    counts = csr_array(shape, dtype=np.int64)
     for start in range(0, len(links), COUNTED):
         block = slice(start, start + COUNTED)
-        counts = counts + _counts(source.part(block), target.part(block), links.part(block), null, shape)
-    conditions, words = counts.nonzero()
-    totals = np.asarray(counts.sum(axis=1))  # (source words,)
-    return Translations(conditions, words, counts.data / totals[conditions])
+        entries = _linked_words(source.part(block), target.part(block), links.part(block), nulls)
+        counts = counts + coo_array((np.ones(len(entries[0]), np.int64), entries), shape).tocsr()
+    return counts
 
 
-def _counts(source: Ragged, target: Ragged, links: Ragged, null: int, shape: Sequence[int]) -> csr_array:
-    """Return the number of links of each source word with each target word in some pairs."""
-    left, right = places_of(links, source.ends, target.ends)  # (L,) both
+def _linked_words(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int]) -> tuple[Integers, Integers]:
+    """Return the ids of both words (L,) of each link in some pairs, links to the empty words included."""
+    left, right = places_of(links, source.ends, target.ends)  # (links,) both
     alone, alone_there = np.ones(len(source.values), np.bool_), np.ones(len(target.values), np.bool_)
     alone[left] = alone_there[right] = False
-    alone_source, alone_target = source.values[alone], target.values[alone_there]
-    conditions = np.concatenate([source.values[left], alone_source, np.full(len(alone_target), null)])
-    words = np.concatenate([target.values[right], np.full(len(alone_source), null), alone_target])
-    ones = np.ones(len(words), np.int64)
-    return coo_array((ones, (conditions, words)), shape=tuple(shape)).tocsr()  # sums equal pairs of words
+    sources, targets = source.values[alone], target.values[alone_there]
+    return (
+        np.concatenate([source.values[left], sources, np.full(len(targets), nulls[0])]),
+        np.concatenate([target.values[right], np.full(len(sources), nulls[1]), targets]),
+    )

@@ -19,22 +19,32 @@ Alignment = frozenset[tuple[int, int]]
 
 
 class Alignments(Sequence[Alignment]):
-    """Links of many sentence pairs in a tenth of the memory of a list. `append` adds those of another pair.
+    """Links of many sentence pairs in a tenth of the memory of a list.
 
     Attributes:
-        links: each link as one number (`packed`), sorted within each pair.
-        ends: links of pair n are links[ends[n] : ends[n + 1]].
+        distinct: distinct links.
+        numbers: index of each link of each pair in `distinct`.
+        ends: `numbers` of pair n are numbers[ends[n] : ends[n + 1]].
     """
 
     def __init__(self, alignments: Iterable[Alignment] = ()) -> None:
-        self.links, self.ends = array("q"), array("q", [0])
+        self.distinct: list[tuple[int, int]] = []
+        self.numbers, self.ends = array("i"), array("q", [0])
+        self._known: dict[tuple[int, int], int] = {}
         for each in alignments:
-            self.append({packed(i, j) for i, j in each})
+            self.append({self.number_of(link) for link in each})
 
-    def append(self, links: Set[int]) -> None:
-        """Add the packed links of a pair."""
-        self.links.extend(sorted(links))
-        self.ends.append(len(self.links))
+    def number_of(self, link: tuple[int, int]) -> int:
+        """Return the index of a link in `distinct`, to which it is added if it is new."""
+        if link not in self._known:
+            self._known[link] = len(self.distinct)
+            self.distinct.append(link)
+        return self._known[link]
+
+    def append(self, numbers: Set[int]) -> None:
+        """Add the links of a pair, given by their indices in `distinct`."""
+        self.numbers.extend(numbers)
+        self.ends.append(len(self.numbers))
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -47,16 +57,7 @@ class Alignments(Sequence[Alignment]):
         if isinstance(number, slice):
             return Alignments(self[each] for each in range(*number.indices(len(self))))
         at = range(len(self))[number]
-        return frozenset(divmod(link, WIDTH) for link in self.links[self.ends[at] : self.ends[at + 1]])
-
-
-WIDTH = 2**32
-"""Factor of the source index in a packed link. Indices are smaller than 2^31."""
-
-
-def packed(source: int, target: int) -> int:
-    """Return a link as one number. Numbers are in the order of links."""
-    return source * WIDTH + target
+        return frozenset(self.distinct[each] for each in self.numbers[self.ends[at] : self.ends[at + 1]])
 
 
 PrintedLinks = set[tuple[int, int]]
@@ -255,21 +256,22 @@ def read_alignments(path: str, source_lengths: Sequence[int], target_lengths: Se
         InputError: a line is not a list of links, a link is beyond the end of a sentence, or the file and the corpus
             differ in length.
     """
-    alignments, known, pairs = Alignments(), _PackedLinks(), len(source_lengths)
+    alignments, pairs = Alignments(), len(source_lengths)
+    numbers_of = _NumbersByText(alignments)
     for number, line in numbered_lines(path):
         place = f"{name_of(path)}:{number}"
         if number > pairs:
             raise InputError(f"{place}: expected {counted(pairs, 'line')}, as the corpus has")
         try:
-            links = {known[part] for part in without_line_end(line).split(b" ") if part}
+            links = {numbers_of[part] for part in without_line_end(line).split(b" ") if part}
         except Fault:
             raise InputError(
                 f"{place}: expected links such as '0-0 1-2', found {shown(decode(without_line_end(line)))}"
             ) from None
         source, target = source_lengths[number - 1], target_lengths[number - 1]
-        beyond = [link for link in links if link >= source * WIDTH or link % WIDTH >= target]
-        if beyond:
-            i, j = divmod(min(beyond), WIDTH)
+        given = map(alignments.distinct.__getitem__, links)
+        if beyond := [link for link in given if link[0] >= source or link[1] >= target]:
+            i, j = min(beyond)
             raise InputError(f"{place}: the link {i}-{j} is outside a sentence pair of {source} and {target} words")
         alignments.append(links)
     if len(alignments) < pairs:
@@ -277,14 +279,18 @@ def read_alignments(path: str, source_lengths: Sequence[int], target_lengths: Se
     return alignments
 
 
-class _PackedLinks(dict[bytes, int]):
-    """Packed links by their text. A corpus has few different links, so each text is parsed once."""
+class _NumbersByText(dict[bytes, int]):
+    """Indices of links by their text. A corpus has few different texts, and each is parsed once."""
+
+    def __init__(self, alignments: Alignments) -> None:
+        super().__init__()
+        self._alignments = alignments
 
     def __missing__(self, text: bytes) -> int:
         match = _LINK.fullmatch(decode(text))
         if not match:
             raise Fault("not a link")
-        self[text] = packed(int(match[1]), int(match[2]))
+        self[text] = self._alignments.number_of((int(match[1]), int(match[2])))
         return self[text]
 
 

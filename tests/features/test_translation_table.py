@@ -8,23 +8,18 @@ from features.links import packed_links
 from features.models.training.request import read_corpus
 from features.ragged import Ragged
 from features.sentences import TokenPairs
-from features.translation_table import count, read_table
+from features.translation_table import count, read_table, relative
 from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 
 
 def counted(pairs: TokenPairs, links: Sequence[Alignment] | Ragged, null: str) -> list[tuple[str, str, float]]:
-    """Entries (condition, word, probability) of `count`, with words for ids of both sides together."""
-    words = [null, *pairs.source.words, *pairs.target.words]
-    source, target = pairs.source.numbers, pairs.target.numbers
-    found = count(
-        Ragged(source.values + 1, source.ends),
-        Ragged(target.values + 1 + len(pairs.source.words), target.ends),
-        packed_links(links),
-        0,
-    )
-    return [(words[one], words[other], p) for one, other, p in zip(*(each.tolist() for each in found), strict=True)]
+    """Entries (condition, word, probability) of `count`."""
+    source, target = [*pairs.source.words, null], [*pairs.target.words, null]
+    nulls = (len(source) - 1, len(target) - 1)
+    found = relative(count(pairs.source.numbers, pairs.target.numbers, packed_links(links), nulls))
+    return [(source[one], target[other], p) for one, other, p in zip(*(each.tolist() for each in found), strict=True)]
 
 
 def test_links_are_counted() -> None:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Integers
-from features.links import NO_LINKS, places_of, turned
+from features.links import NO_LINKS, WIDTH, places_of, turned
 from features.models.batches import bucketed
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner
 from features.models.vocabulary import Dropout, flat
 from features.ragged import Ragged, concatenated, ends_of
 from features.sentences import Sentences, TokenPair, TokenPairs
-from moses_io.alignment import WIDTH
 
 BLOCK = 2**14
 """Number of pairs that are encoded together. Temporary arrays of a whole corpus would take more memory than it."""
@@ -49,7 +48,10 @@ def planned_updates(
     """
     if settings.bpe_dropout and settings.batch_tokens:
         corpus = encode(pairs, learners, dropout=Dropout(settings.bpe_dropout, random.Random(settings.seed)))[0]
-    batches = len(bucketed(corpus.lengths, settings.batch_size, settings.batch_tokens))
+    if settings.batch_tokens:
+        batches = len(bucketed(corpus.lengths, settings.batch_size, settings.batch_tokens))
+    else:
+        batches = math.ceil(len(corpus.lengths) / settings.batch_size)
     planned = settings.epochs * math.ceil(batches / settings.gradient_accumulation)
     return min(planned, settings.updates) if settings.updates else planned
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from features.links import WIDTH
 from features.models.batches import bucketed
 from features.models.device import on_device
 from features.models.network.model import Objective
@@ -21,7 +22,6 @@ from features.models.training.encoding import encode
 from features.models.training.learner import loss_of
 from features.models.vocabulary import Dropout
 from features.progress import Bar
-from moses_io.alignment import WIDTH
 from moses_io.files.errors import InputError
 
 DevLosses = list[tuple[float, int]]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import math
 import os
 import random
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from features.links import NO_LINKS, packed_links
+from features.links import NO_LINKS, WIDTH, packed_links, turned
 from features.models.config import RECORD, SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model, outline
@@ -23,14 +22,14 @@ from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.encoding import encode, planned_updates
-from features.models.training.learner import EncodedCorpus, Learner
+from features.models.training.learner import Learner
+from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.ranks import ALONE, Ranks
-from features.models.vocabulary import BEGIN, PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import log
 from features.ragged import Ragged
 from features.sentences import Sentences, TokenPair, TokenPairs
-from features.translation_table import Translations, count, estimate
-from moses_io.alignment import WIDTH, Alignment
+from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import sha256
 from moses_io.files.text import encode as encode_text
@@ -38,8 +37,6 @@ from moses_io.files.text import encode as encode_text
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "vocabulary_size", "min_frequency", *_PARTS)
 """Settings that a model must share with the model that it starts from."""
-MOST_LINKS = 2**26
-"""Maximum possible links between tokens for IBM model 1, whose memory is about 30 bytes for each link."""
 LARGE = "hidden_size, embedding_size, attention_size, decoder_layers or vocabulary_size"
 """Settings that make a network large, for messages."""
 
@@ -97,12 +94,10 @@ def begin_run(task: Task, resume: bool) -> Run:
     for learner in learners:
         create_folder(learner.folder, learner.config, learner.source, learner.target)
     run = _run(task, pairs, links, learners)
-    for learner, corpus in zip(learners, run.corpus, strict=True):
+    for number, (learner, corpus) in enumerate(zip(learners, run.corpus, strict=True)):
         if learner.network.lexicon and not starts:
-            learner.network.lexicon.fill(lexicon_of(corpus))
-    if not task.settings.guided_alignment:  # only the lexicon needs the links, which fill much memory
-        run.links = NO_LINKS
-        run.corpus = [dataclasses.replace(corpus, links=NO_LINKS) for corpus in run.corpus]
+            given = (pairs.turned(), turned(links)) if number else (pairs, links)
+            learner.network.lexicon.fill(counted_lexicon(*given, learner) if links else estimated_lexicon(corpus))
     return run
 
 
@@ -112,20 +107,6 @@ def vocabulary_of(sentences: Sentences, settings: Training) -> Vocabulary:
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
         log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} subwords, not {settings.bpe}")
     return vocabulary
-
-
-def lexicon_of(corpus: EncodedCorpus) -> Translations:
-    """Return p(target token|source token), counted over the links of the word alignment.
-
-    Without links it is estimated by IBM model 1, from evenly spaced pairs if the corpus has more than `MOST_LINKS`
-    pairs of a source and a target token. The token `BEGIN` is used as the empty word.
-    """
-    source, target = corpus.source, corpus.target
-    if corpus.links:
-        return count(source, target, corpus.links, BEGIN)
-    step = math.ceil(int(((source.lengths + 1) * target.lengths).sum()) / MOST_LINKS)
-    rows = np.arange(0, len(source), step)
-    return estimate(source.take(rows), target.take(rows), BEGIN)
 
 
 def resume_run(task: Task, checkpoint: Path) -> Run:
@@ -139,7 +120,6 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     _check_same(task)
     pieces = task.settings.bpe > 0
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
-    links = links if task.settings.guided_alignment else NO_LINKS
     run = _run(task, pairs, links, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     for folder in task.folders:
@@ -222,6 +202,7 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
 def _run(task: Task, pairs: TokenPairs, links: Ragged, learners: list[Learner]) -> Run:
     _announce(task, len(pairs), learners)
     settings = task.settings
+    links = links if settings.guided_alignment else NO_LINKS
     corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, NO_LINKS)))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)

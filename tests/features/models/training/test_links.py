@@ -1,6 +1,6 @@
 import random
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 
-from features.links import NO_LINKS, packed_links
+from features import translation_table
+from features.links import WIDTH, packed_links
 from features.models.config import ModelConfig
 from features.models.folder import load_model
 from features.models.network.lexicon import ENTRIES
@@ -17,13 +18,15 @@ from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.training import loop
 from features.models.training.encoding import Cut, encode, spread
-from features.models.training.learner import EncodedCorpus, Learner
+from features.models.training.learner import Learner
+from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.loop import train
-from features.models.training.preparation import Task, lexicon_of
+from features.models.training.preparation import Task
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
 from features.ragged import Ragged
-from moses_io.alignment import WIDTH, Alignment
+from features.sentences import TokenPairs
+from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 
@@ -72,13 +75,42 @@ def test_pieces_of_a_vocabulary_carry_the_links() -> None:
 
 def test_the_lexicon_is_counted_or_estimated_over_the_tokens_of_the_network() -> None:
     vocabulary = Vocabulary(["a", "b"])
-    source, target = (Ragged.of([vocabulary.encode(side)]) for side in (["a", "zorb"], ["b", "a"]))
-    corpus = EncodedCorpus(source, target, np.array([3]), packed_links([frozenset({(0, 0), (1, 0)})]))
-    counted = zip(*(each.tolist() for each in lexicon_of(corpus)), strict=True)
-    assert set(counted) == {(4, 5, 1.0), (UNKNOWN, 5, 1.0), (BEGIN, 4, 1.0)}
-    estimated = lexicon_of(replace(corpus, links=NO_LINKS))
+    config = ModelConfig("x", "forward", Architecture(), Training())
+    network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
+    learner, pairs = Learner(config, Path(), network, vocabulary, vocabulary), [(["a", "zorb"], ["b", "a"])]
+    counted = counted_lexicon(TokenPairs.of(pairs), packed_links([frozenset({(0, 0), (1, 0)})]), learner)
+    assert set(zip(*(each.tolist() for each in counted), strict=True)) == {
+        (4, 5, 1.0), (UNKNOWN, 5, 1.0), (BEGIN, 4, 1.0),
+    }  # fmt: skip
+    estimated = estimated_lexicon(*encode(pairs, [learner]))
     assert set(zip(estimated.conditions, estimated.words, strict=True)) == {
         (condition, word) for condition in (4, UNKNOWN, BEGIN) for word in (4, 5)
+    }
+
+
+def test_the_lexicon_of_subwords_is_that_of_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted link by link, in blocks of two pairs."""
+    monkeypatch.setattr(translation_table, "COUNTED", 2)
+    rng = random.Random(1)
+    words = ["".join(rng.choices("abcde", k=rng.randint(1, 6))) for _ in range(20)]
+    pairs = [([rng.choice(words) for _ in range(4)], [rng.choice(words) for _ in range(n % 4)]) for n in range(9)]
+    links = packed_links([frozenset((rng.randrange(4), j) for j in range(n % 4) if j != 1) for n in range(9)])
+    vocabulary = build_vocabulary([side for pair in pairs for side in pair], Training(bpe=20))
+    config = ModelConfig("x", "forward", Architecture(), Training(bpe=20))
+    network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
+    learner = Learner(config, Path(), network, vocabulary, vocabulary)
+    (corpus,) = encode(pairs, [learner], links)
+    counts = Counter[tuple[int, int]]()
+    for left, right, known in zip(corpus.source, corpus.target, map(unpacked, corpus.links), strict=True):
+        counts.update((left[i], right[j]) for i, j in known)
+        counts.update((token, BEGIN) for i, token in enumerate(left) if i not in {i for i, _ in known})
+        counts.update((BEGIN, token) for j, token in enumerate(right) if j not in {j for _, j in known})
+    totals = Counter[int]()
+    for (condition, _), times in counts.items():
+        totals[condition] += times
+    found = counted_lexicon(TokenPairs.of(pairs), links, learner)
+    assert {(one, other): p for one, other, p in zip(*(each.tolist() for each in found), strict=True)} == {
+        (condition, word): times / totals[condition] for (condition, word), times in counts.items()
     }
 
 
