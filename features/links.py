@@ -11,9 +11,6 @@ from moses_io.alignment import Alignment, Alignments
 WIDTH = 2**32
 """Factor of the source index in a packed link. Indices are smaller than 2^31."""
 
-NO_LINKS = Ragged.of([])
-"""Links of a corpus without word alignment: no rows."""
-
 
 def packed_links(links: Sequence[Alignment] | Ragged) -> Ragged:
     """Return the packed links of each pair as one row for each pair: source index · `WIDTH` + target index."""
@@ -22,6 +19,10 @@ def packed_links(links: Sequence[Alignment] | Ragged) -> Ragged:
     known = links if isinstance(links, Alignments) else Alignments(links)
     distinct = np.array(known.distinct, np.int64).reshape(-1, 2) @ (WIDTH, 1)  # (D,)
     return Ragged(distinct[np.asarray(known.numbers)], np.asarray(known.ends, np.int64))
+
+
+NO_LINKS = packed_links(())
+"""Links of a corpus without word alignment: no rows."""
 
 
 def turned(links: Ragged) -> Ragged:

@@ -1,5 +1,6 @@
 """Tokenized sentences of a large corpus in little memory."""
 
+import hashlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from features.ragged import Ragged
+from moses_io.files.text import encode
 
 TokenPair = tuple[list[str], list[str]]
 """Tokens of a source sentence and of its translation, as the network reads and predicts them."""
@@ -64,6 +66,11 @@ class Sentences(Sequence[list[str]]):
         return {word: count for word, count in zip(self.words, counts, strict=True) if count}
 
 
+def line_of(source: Sequence[str], target: Sequence[str]) -> bytes:
+    """Return a sentence pair as a line: both sides, separated by a tab."""
+    return encode(f"{' '.join(source)}\t{' '.join(target)}\n")
+
+
 class _Builder:
     """Sentences, to which more sentences are added."""
 
@@ -83,21 +90,30 @@ class _Builder:
 
 @dataclass(frozen=True)
 class TokenPairs(Sequence[TokenPair]):
-    """Tokenized sentence pairs of a corpus."""
+    """Tokenized sentence pairs of a corpus.
+
+    Attributes:
+        source: source sentences.
+        target: their translations.
+        digest: SHA-256 of all `line_of`, None for pairs made from others. To compute it later takes longer, because the
+            words are spread over the memory.
+    """
 
     source: Sentences
     target: Sentences
+    digest: "hashlib._Hash | None" = None
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]) -> "TokenPairs":
         """Copy tokenized sentence pairs, except those that are `TokenPairs` already."""
         if isinstance(pairs, TokenPairs):
             return pairs
-        source, target = _Builder(), _Builder()
+        source, target, digest = _Builder(), _Builder(), hashlib.sha256()
         for left, right in pairs:
             source.add(left)
             target.add(right)
-        return cls(source.sentences(), target.sentences())
+            digest.update(line_of(left, right))
+        return cls(source.sentences(), target.sentences(), digest)
 
     def __len__(self) -> int:
         return len(self.source)

@@ -28,11 +28,10 @@ from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import log
 from features.ragged import Ragged
-from features.sentences import Sentences, TokenPair, TokenPairs
+from features.sentences import Sentences, TokenPair, TokenPairs, line_of
 from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import sha256
-from moses_io.files.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "vocabulary_size", "min_frequency", *_PARTS)
@@ -58,7 +57,7 @@ class Task:
     def configs(self) -> list[ModelConfig]:
         """Configurations of the models, with a digest of the text and of the weights that they start from."""
         digest = _digest(
-            (self.corpus, self.dev), packed_links(self.links), [folder / WEIGHTS for folder in self.starts]
+            TokenPairs.of(self.corpus), self.dev, packed_links(self.links), [folder / WEIGHTS for folder in self.starts]
         )
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
 
@@ -141,12 +140,9 @@ def is_finished(task: Task) -> bool:
     return True
 
 
-def _digest(corpora: Sequence[Sequence[TokenPair]], links: Ragged, starts: Sequence[Path]) -> str:
-    total = hashlib.sha256()
-    for pairs in corpora:
-        for source, target in pairs:
-            total.update(encode_text("\t".join((" ".join(source), " ".join(target))) + "\n"))
-        total.update(b"\n")
+def _digest(corpus: TokenPairs, dev: Sequence[TokenPair], links: Ragged, starts: Sequence[Path]) -> str:
+    total = corpus.digest.copy() if corpus.digest else hashlib.sha256(b"".join(line_of(*pair) for pair in corpus))
+    total.update(b"\n" + b"".join(line_of(*pair) for pair in dev) + b"\n")
     texts = {int(link): f"{divmod(int(link), WIDTH)}" for link in np.unique(links.values)}
     for row in links:
         total.update(f"[{', '.join([texts[link] for link in sorted(row)])}]\n".encode())

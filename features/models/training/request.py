@@ -176,12 +176,14 @@ def best_perplexity(folder: Path) -> float:
 
 def read_corpus(files: ParallelFiles, backward: bool) -> tuple[TokenPairs, Ragged]:
     """Return the pairs, and the packed links of each pair if they are known. A backward model has exchanged sides."""
-    pairs = TokenPairs.of((tokens(left), tokens(right)) for left, right in parallel_lines(files.source, files.target))
+    first, second = (1, 0) if backward else (0, 1)
+    lines = parallel_lines(files.source, files.target)
+    pairs = TokenPairs.of((tokens(pair[first]), tokens(pair[second])) for pair in lines)
     links = NO_LINKS
     if files.alignment:
-        lengths = (pairs.source.numbers.lengths.tolist(), pairs.target.numbers.lengths.tolist())
-        links = packed_links(read_alignments(files.alignment, *lengths))
-    return (pairs.turned(), turned(links)) if backward else (pairs, links)
+        lengths = [side.numbers.lengths.tolist() for side in (pairs.source, pairs.target)]
+        links = packed_links(read_alignments(files.alignment, lengths[first], lengths[second]))
+    return pairs, turned(links) if backward else links
 
 
 def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
