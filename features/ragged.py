@@ -63,7 +63,7 @@ class Ragged:
     def part(self, rows: slice) -> "Ragged":
         """Return adjacent rows, without a copy of their values."""
         start, stop, _ = rows.indices(len(self))
-        ends = self.ends[start : stop + 1]
+        ends = self.ends[start : max(start, stop) + 1]
         return Ragged(self.values[ends[0] : ends[-1]], ends - ends[0])
 
     def take(self, rows: Whole) -> "Ragged":

@@ -1,6 +1,8 @@
+import io
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sentencepiece
 import torch
 
 from features.models import vocabulary
@@ -21,14 +24,23 @@ from features.models.network.objectives import guidance
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.tables import TABLES, find
-from features.models.training import epoch, learner, loop, preparation
+from features.models.training import encoding, epoch, learner, loop, preparation
 from features.models.training.checkpoint import Run
 from features.models.training.encoding import encode
 from features.models.training.epoch import constant, halving, linear, step_size
 from features.models.training.learner import Learner
 from features.models.training.loop import train
 from features.models.training.preparation import Task, begin_run, vocabulary_of
-from features.models.vocabulary import SPECIAL, UNKNOWN, Dropout, Vocabulary, build_vocabulary, learn, load_vocabulary
+from features.models.vocabulary import (
+    SPECIAL,
+    UNKNOWN,
+    Dropout,
+    Subwords,
+    Vocabulary,
+    build_vocabulary,
+    learn,
+    load_vocabulary,
+)
 from features.progress import progress_bar
 from features.sentences import Sentences
 from moses_io.files.errors import InputError
@@ -518,6 +530,32 @@ def test_pieces_by_chance() -> None:
     assert [built.words[number] for number in built.encode(PIECES)] == [
         plain.words[number] for number in plain.encode(PIECES)
     ]
+
+
+def test_subwords_of_counts_are_those_of_the_sentences(sample: Path) -> None:
+    lines = (sample / "train.de").read_text(encoding="utf-8").split("\n")[:300]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=400,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        minloglevel=2,
+    )
+    assert learn(Counter(" ".join(lines).split(" ")), 400).pieces == Subwords(model.getvalue()).pieces
+
+
+def test_a_corpus_is_encoded_alike_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ModelConfig("x", "forward", ARCHITECTURE, Training(bpe=40), right_to_left=True)
+    pairs = [(PIECES[: n % 4], PIECES[n % 5 :]) for n in range(9)]
+    learners = begin(tmp_path / "model", [config], [(PIECES, PIECES)] * 9).learners
+    monkeypatch.setattr(encoding, "BLOCK", 2)
+    (corpus,) = encode(pairs, learners)
+    assert list(corpus.source) == [learners[0].source.encode(left) for left, _ in pairs]
+    assert list(corpus.target) == [learners[0].target.encode(right)[::-1] for _, right in pairs]
+    assert corpus.target_lengths.tolist() == [len(right) + 1 for _, right in pairs]
 
 
 def test_without_dropout_pieces_are_those_of_sentencepiece(sample: Path) -> None:
