@@ -4,12 +4,16 @@ Tables are read from a file, estimated from a parallel corpus, or counted from w
 """
 
 import collections
-from collections.abc import Collection, Hashable, Sequence
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
+from features.arrays import Array, Integers
+from features.links import places_of
 from features.progress import progress_bar
+from features.ragged import Ragged
+from features.sentences import TokenPairs
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import name_of, numbered_lines
 from moses_io.files.text import decode, number, tokens, without_line_end
@@ -20,20 +24,28 @@ LARGEST_PROBABILITY = 1.001
 NULL = "NULL"
 """Empty word, from which words without a counterpart are generated, as written in Moses' tables."""
 
-Word = TypeVar("Word", bound=Hashable)
-TextPair = tuple[Sequence[Word], Sequence[Word]]
-"""Words of a sentence and of its translation."""
-Table = dict[Word, dict[Word, float]]
+ESTIMATED, COUNTED = 2**12, 2**16
+"""Number of pairs whose links are collected together in `estimate` and in `count`."""
+
+Table = dict[str, dict[str, float]]
 """Probabilities by condition, then by predicted word."""
 
 
-def read_table(path: str) -> Table[str]:
+class Translations(NamedTuple):
+    """Probabilities p(word|condition) of E entries, in the order of conditions, then words."""
+
+    conditions: Integers  # (E,) word ids
+    words: Integers  # (E,) word ids
+    probabilities: Array  # (E,)
+
+
+def read_table(path: str) -> Table:
     """Read a table in the format of Moses' `lex.f2e`: lines `word condition p(word|condition)`.
 
     Raises:
         InputError: a line has another format, a value is not a probability, or the file has no lines.
     """
-    table: Table[str] = collections.defaultdict(dict)
+    table: Table = collections.defaultdict(dict)
     for line, raw in numbered_lines(path):
         text = decode(without_line_end(raw))
         parts = tokens(text)
@@ -49,27 +61,36 @@ def read_table(path: str) -> Table[str]:
     return table
 
 
-def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
+def estimate_words(pairs: TokenPairs, null: str) -> Table:
+    """Return the result of `estimate` for the words of a corpus, as a table of words."""
+    source, target = [*pairs.source.words, null], pairs.target.words
+    table: Table = collections.defaultdict(dict)
+    found = estimate(pairs.source.numbers, pairs.target.numbers, source.index(null))
+    for condition, word, value in zip(*(each.tolist() for each in found), strict=True):
+        table[source[condition]][target[word]] = value
+    return dict(table)
+
+
+def estimate(source: Ragged, target: Ragged, null: int) -> Translations:
     """Estimate p(target word|source word) with IBM model 1 (Brown et al. 1993), starting from uniform probabilities.
 
     Runs `ITERATIONS` iterations of EM over all links of the corpus as one array.
 
     Args:
-        pairs: sentences and their translations.
-        null: empty word, which is added to each source sentence. It generates target words without a counterpart.
+        source: word ids of each sentence.
+        target: word ids of its translation.
+        null: id of the empty word, which is added to each source sentence. It generates target words without a
+            counterpart.
     """
-    known: tuple[dict[Word, int], dict[Word, int]] = ({null: 0}, {})
-    numbered = []
-    for left, right in pairs:
-        sides = zip(known, ((null, *left), right), strict=True)
-        numbered.append([np.array([side.setdefault(word, len(side)) for word in text]) for side, text in sides])
-    size = len(known[1])
+    size = int(target.values.max(initial=0)) + 1
+    blocks = [slice(start, start + ESTIMATED) for start in range(0, len(source), ESTIMATED)]
     # One integer key for each (source word, target word) of each pair, ordered by target position. All keys of a
     # target word are adjacent, so that `reduceat` can normalize them. `places` is the index of each distinct key.
-    keys = np.concatenate([np.add.outer(left * size, right).T.ravel() for left, right in numbered if len(right)])
+    keys = np.concatenate([_keys(source.part(block), target.part(block), null, size) for block in blocks])
     links, places = np.unique(keys, return_inverse=True)
-    lengths = np.concatenate([np.full(len(right), len(left)) for left, right in numbered if len(right)])  # (targets,)
-    starts, probability = np.concatenate([[0], np.cumsum(lengths)[:-1]]), np.ones(len(links))
+    del keys  # as large as `places`
+    lengths = np.repeat(source.lengths + 1, target.lengths)  # (targets,)
+    starts, probability = np.cumsum(lengths) - lengths, np.ones(len(links))
     with progress_bar("IBM model 1", ITERATIONS) as bar:
         for _ in range(ITERATIONS):
             share = probability[places]  # (keys,)
@@ -77,34 +98,53 @@ def estimate(pairs: Sequence[TextPair[Word]], null: Word) -> Table[Word]:
             counts = np.bincount(places, weights=share, minlength=len(links))  # (links,)
             probability = counts / np.bincount(links // size, weights=counts)[links // size]
             bar.advance(1, "")
-    names = [list(side) for side in known]
-    table: Table[Word] = collections.defaultdict(dict)
-    for link, value in zip(links.tolist(), probability.tolist(), strict=True):
-        table[names[0][link // size]][names[1][link % size]] = value
-    return dict(table)
+    return Translations(conditions=links // size, words=links % size, probabilities=probability)
 
 
-def count(pairs: Sequence[TextPair[Word]], links: Sequence[Collection[tuple[int, int]]], null: Word) -> Table[Word]:
-    """Return p(target word|source word) by relative frequency of links, as in Moses' `lex.f2e`.
+def _keys(source: Ragged, target: Ragged, null: int, size: int) -> Integers:
+    """Return source id · size + target id of all links of some pairs, ordered by target position."""
+    with_null = Ragged(np.insert(source.values, source.ends[:-1], null), source.ends + np.arange(len(source.ends)))
+    of_targets = with_null.take(np.repeat(np.arange(len(target)), target.lengths))  # source ids for each target word
+    return of_targets.values.astype(np.int64) * size + np.repeat(target.values, of_targets.lengths)
 
-    p = links of both words / links of the source word. A word without a link is linked to `null` on the other side, so
-    that `null` is both a condition and a predicted word.
+
+def relative(counts: csr_array) -> Translations:
+    """Return p(word|condition) by relative frequency, for counts (conditions, words)."""
+    entries = counts.sorted_indices().tocoo()
+    totals = np.asarray(counts.sum(axis=1))  # (conditions,)
+    return Translations(entries.row, entries.col, entries.data / totals[entries.row])
+
+
+def count(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int]) -> csr_array:
+    """Count the links of each source word with each target word, as Moses' `lex.f2e` does.
+
+    A word without a link is linked to the empty word of the other side.
 
     Args:
-        pairs: sentences and their translations.
-        links: links (source index, target index) of each pair, from 0.
-        null: empty word.
+        source: word ids of each sentence.
+        target: word ids of its translation.
+        links: packed links of each pair.
+        nulls: ids of the empty word in source and target, larger than other ids.
+
+    Returns:
+        (nulls[0] + 1, nulls[1] + 1) number of links.
     """
-    counts: collections.Counter[tuple[Word, Word]] = collections.Counter()
-    for (left, right), of_pair in zip(pairs, links, strict=True):
-        counts.update((left[i], right[j]) for i, j in of_pair)
-        sources, targets = {i for i, _ in of_pair}, {j for _, j in of_pair}
-        counts.update((word, null) for i, word in enumerate(left) if i not in sources)
-        counts.update((null, word) for j, word in enumerate(right) if j not in targets)
-    totals: collections.Counter[Word] = collections.Counter()
-    for (condition, _), times in counts.items():
-        totals[condition] += times
-    table: Table[Word] = collections.defaultdict(dict)
-    for (condition, word), times in counts.items():
-        table[condition][word] = times / totals[condition]
-    return dict(table)
+    shape = (nulls[0] + 1, nulls[1] + 1)
+    counts = csr_array(shape, dtype=np.int64)
+    for start in range(0, len(links), COUNTED):
+        block = slice(start, start + COUNTED)
+        entries = _linked_words(source.part(block), target.part(block), links.part(block), nulls)
+        counts = counts + coo_array((np.ones(len(entries[0]), np.int64), entries), shape).tocsr()
+    return counts
+
+
+def _linked_words(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int]) -> tuple[Integers, Integers]:
+    """Return the ids of both words (L,) of each link in some pairs, links to the empty words included."""
+    left, right = places_of(links, source.ends, target.ends)  # (links,) both
+    alone, alone_there = np.ones(len(source.values), np.bool_), np.ones(len(target.values), np.bool_)
+    alone[left] = alone_there[right] = False
+    sources, targets = source.values[alone], target.values[alone_there]
+    return (
+        np.concatenate([source.values[left], sources, np.full(len(targets), nulls[0])]),
+        np.concatenate([target.values[right], np.full(len(sources), nulls[1]), targets]),
+    )

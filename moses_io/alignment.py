@@ -5,8 +5,8 @@ An n-best list has them in the fields after the total of each line, a parallel c
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise
+from collections.abc import Iterable, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple, overload
 
 from moses_io.files.errors import Fault, InputError, counted, shown
@@ -19,20 +19,35 @@ Alignment = frozenset[tuple[int, int]]
 
 
 class Alignments(Sequence[Alignment]):
-    """Links of many sentence pairs in a tenth of the memory of a list. `append` adds those of another pair."""
+    """Links of many sentence pairs in a tenth of the memory of a list.
+
+    Attributes:
+        distinct: distinct links.
+        numbers: index of each link of each pair in `distinct`.
+        ends: `numbers` of pair n are numbers[ends[n] : ends[n + 1]].
+    """
 
     def __init__(self, alignments: Iterable[Alignment] = ()) -> None:
-        self._numbers, self._ends = array("I"), array("Q", [0])  # both indices of each link, and their ends by pair
+        self.distinct: list[tuple[int, int]] = []
+        self.numbers, self.ends = array("i"), array("q", [0])
+        self._known: dict[tuple[int, int], int] = {}
         for each in alignments:
-            self.append(each)
+            self.append({self.number_of(link) for link in each})
 
-    def append(self, links: Alignment) -> None:
-        """Add the links of a pair."""
-        self._numbers.extend(chain.from_iterable(links))
-        self._ends.append(len(self._numbers))
+    def number_of(self, link: tuple[int, int]) -> int:
+        """Return the index of a link in `distinct`, to which it is added if it is new."""
+        if link not in self._known:
+            self._known[link] = len(self.distinct)
+            self.distinct.append(link)
+        return self._known[link]
+
+    def append(self, numbers: Set[int]) -> None:
+        """Add the links of a pair, given by their indices in `distinct`."""
+        self.numbers.extend(numbers)
+        self.ends.append(len(self.numbers))
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self.ends) - 1
 
     @overload
     def __getitem__(self, number: int) -> Alignment: ...
@@ -42,8 +57,7 @@ class Alignments(Sequence[Alignment]):
         if isinstance(number, slice):
             return Alignments(self[each] for each in range(*number.indices(len(self))))
         at = range(len(self))[number]
-        numbers = self._numbers[self._ends[at] : self._ends[at + 1]]
-        return frozenset(zip(numbers[::2], numbers[1::2], strict=True))
+        return frozenset(self.distinct[each] for each in self.numbers[self.ends[at] : self.ends[at + 1]])
 
 
 PrintedLinks = set[tuple[int, int]]
@@ -226,38 +240,58 @@ def printed_alignment(line: Hypothesis) -> PrintedLinks | None:
     return next((each for each in printed if each), printed[0] if printed else None)
 
 
-def read_alignments(path: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Alignments:
+def read_alignments(path: str, source_lengths: Sequence[int], target_lengths: Sequence[int]) -> Alignments:
     """Read the word alignment of a corpus, such as Moses' `aligned.grow-diag-final-and`.
 
     Args:
         path: file with one line `0-0 1-2 …` per sentence pair: source index and target index from 0. An empty line is
             a pair without links.
-        pairs: tokens of source and target, in the order of the lines.
+        source_lengths: number of tokens of each source sentence, in the order of the lines.
+        target_lengths: number of tokens of each target sentence.
 
     Returns:
         The links of each pair.
 
     Raises:
-        InputError: a line is not a list of links, a link is beyond the end of a sentence, or the file and
-            `pairs` differ in length.
+        InputError: a line is not a list of links, a link is beyond the end of a sentence, or the file and the corpus
+            differ in length.
     """
-    alignments = Alignments()
+    alignments, pairs = Alignments(), len(source_lengths)
+    numbers_of = _NumbersByText(alignments)
     for number, line in numbered_lines(path):
-        links, place = printed_links(line), f"{name_of(path)}:{number}"
-        if number > len(pairs):
-            raise InputError(f"{place}: expected {counted(len(pairs), 'line')}, as the corpus has")
-        if links is None:
+        place = f"{name_of(path)}:{number}"
+        if number > pairs:
+            raise InputError(f"{place}: expected {counted(pairs, 'line')}, as the corpus has")
+        try:
+            links = {numbers_of[part] for part in without_line_end(line).split(b" ") if part}
+        except Fault:
             raise InputError(
                 f"{place}: expected links such as '0-0 1-2', found {shown(decode(without_line_end(line)))}"
-            )
-        source, target = map(len, pairs[number - 1])
-        beyond = next((f"{i}-{j}" for i, j in sorted(links) if i >= source or j >= target), "")
-        if beyond:
-            raise InputError(f"{place}: the link {beyond} is outside a sentence pair of {source} and {target} words")
-        alignments.append(frozenset(links))
-    if len(alignments) < len(pairs):
-        raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {len(pairs)}")
+            ) from None
+        source, target = source_lengths[number - 1], target_lengths[number - 1]
+        given = map(alignments.distinct.__getitem__, links)
+        if beyond := [link for link in given if link[0] >= source or link[1] >= target]:
+            i, j = min(beyond)
+            raise InputError(f"{place}: the link {i}-{j} is outside a sentence pair of {source} and {target} words")
+        alignments.append(links)
+    if len(alignments) < pairs:
+        raise InputError(f"{name_of(path)} has {counted(len(alignments), 'line')}, the corpus has {pairs}")
     return alignments
+
+
+class _NumbersByText(dict[bytes, int]):
+    """Indices of links by their text. A corpus has few different texts, and each is parsed once."""
+
+    def __init__(self, alignments: Alignments) -> None:
+        super().__init__()
+        self._alignments = alignments
+
+    def __missing__(self, text: bytes) -> int:
+        match = _LINK.fullmatch(decode(text))
+        if not match:
+            raise Fault("not a link")
+        self[text] = self._alignments.number_of((int(match[1]), int(match[2])))
+        return self[text]
 
 
 def turned(links: Alignment) -> Alignment:

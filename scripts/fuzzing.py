@@ -40,7 +40,7 @@ CORPUS = TESTS / "corpus"
 """A folder for each reader: valid files, and those that once went wrong."""
 
 MODEL = TESTS / "features" / "models" / "format2"
-PAIRS = [(["a", "b", "c"], ["x", "y"]), (["a"], ["x"])]
+LENGTHS = ([3, 1], [2, 1])
 KEYS = [bytes([number]) * 16 for number in range(3)]
 LONGEST = 1 << 16
 """Bytes of what is made of a file, unless a field of it becomes very long."""
@@ -102,7 +102,7 @@ def read_all_attention(path: Path) -> None:
 
 READERS: dict[str, tuple[str, Read]] = {
     "ablation": ("dev.ablation.json", lambda path: read_ablation({"dev": str(path)})),
-    "alignment": ("aligned", lambda path: read_alignments(str(path), PAIRS)),
+    "alignment": ("aligned", lambda path: read_alignments(str(path), *LENGTHS)),
     "arpa": ("lm.arpa", lambda path: KenLM(str(path), Resources("cpu"))),
     "answer": ("weights.txt", read_answer),
     "attention": ("test.attention.npz", read_all_attention),
@@ -136,7 +136,7 @@ def valid_files(reader: str, folder: Path) -> list[bytes]:
     name, _ = READERS[reader]
     contents = [path.read_bytes() for path in sorted((CORPUS / reader).glob("*"))]
     if reader == "pieces":
-        contents.append(learn([["ab", "ba", "abab"]], 8).model)
+        contents.append(learn({"ab": 1, "ba": 1, "abab": 1}, 8).model)
     if reader in ("tensors", "config", "metrics"):
         contents.append((MODEL / name).read_bytes())
     if reader == "attention":

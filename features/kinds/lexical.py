@@ -9,11 +9,12 @@ from features.arrays import Array
 from features.feature import CheckedFeature, Resources, Sentence
 from features.kinds.surface import Tokens, two_files
 from features.progress import log
+from features.sentences import TokenPairs
 from features.table import FEATURES
-from features.translation_table import ITERATIONS, NULL, Table, estimate, read_table
+from features.translation_table import ITERATIONS, NULL, Table, estimate_words, read_table
 from moses_io.files.errors import InputError
 from moses_io.files.streams import digest
-from moses_io.files.text import read_parallel, tokens
+from moses_io.files.text import parallel_lines, tokens
 
 SMALLEST = 1e-7
 """Lower bound of a word's probability, for words without an entry: the last decimal that tables print."""
@@ -46,10 +47,10 @@ class _Tables(CheckedFeature):
         return super().__call__(sentences)
 
     @abstractmethod
-    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table[str], Tokens, Tokens]:
+    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
         """Return a table, the words that it predicts, and the words of the condition."""
 
-    def _count(self, table: Table[str], predicted: Tokens, condition: Tokens) -> None:
+    def _count(self, table: Table, predicted: Tokens, condition: Tokens) -> None:
         others = [word for word in condition if any(map(str.isalpha, word))]
         for word in filter(lambda word: any(map(str.isalpha, word)), predicted):
             self._words += 1
@@ -89,7 +90,7 @@ class Lexical(_Tables):
         """Return the score of the side that the table predicts."""
         return [model1(*self._checked(source, hypothesis))]
 
-    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table[str], Tokens, Tokens]:
+    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
         return (self._table, source, hypothesis) if self._predicts_source else (self._table, hypothesis, source)
 
 
@@ -105,23 +106,23 @@ class Estimated(_Tables):
     def __init__(self, argument: str, resources: Resources) -> None:
         super().__init__(f"ibm1:{argument}", "Expected SOURCE,TARGET. The files may be swapped or in other languages")
         source, target = two_files(argument, "ibm1")
-        pairs = [(tokens(left), tokens(right)) for left, right in read_parallel(source, target)]
-        for path, side in zip((source, target), zip(*pairs, strict=True), strict=True):
-            if not any(side):
+        pairs = TokenPairs.of((tokens(left), tokens(right)) for left, right in parallel_lines(source, target))
+        for path, side in ((source, pairs.source), (target, pairs.target)):
+            if not side.words:
                 raise InputError(f"{path}: all lines are blank. Expected words to estimate from")
-        self._forward = estimate(pairs, NULL)
-        self._backward = estimate([(right, left) for left, right in pairs], NULL)
+        self._forward = estimate_words(pairs, NULL)
+        self._backward = estimate_words(pairs.turned(), NULL)
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Return the scores of both directions."""
         return [model1(self._forward, hypothesis, source), model1(self._backward, source, hypothesis)]
 
-    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table[str], Tokens, Tokens]:
+    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
         return self._forward, hypothesis, source
 
 
-def model1(table: Table[str], predicted: Sequence[str], condition: Sequence[str]) -> float:
+def model1(table: Table, predicted: Sequence[str], condition: Sequence[str]) -> float:
     """Return log p(predicted|condition) of IBM model 1, without the probability of the length."""
     rows = [table.get(word, {}) for word in (NULL, *condition)]
     means = (sum(row.get(word, 0.0) for row in rows) / len(rows) for word in predicted)

@@ -3,14 +3,14 @@
 import random
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from features.arrays import Integers
 from features.models.device import on_device
 from features.models.vocabulary import BEGIN, END, PADDING
 
-EncodedPair = tuple[list[int], list[int]]
-"""Token ids of a source and a target sentence, without `<s>` and `</s>`."""
 CELLS = 2**22
 """Maximum attention weights of a batch in scoring: pairs · source positions · target positions."""
 ENCODED = 128
@@ -28,7 +28,7 @@ def pad(sentences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
 
 
 def bucketed(
-    pairs: Sequence[tuple[Sequence[object], Sequence[object]]],
+    lengths: Integers,
     batch: int,
     tokens: int = 0,
     rng: random.Random | None = None,
@@ -39,20 +39,21 @@ def bucketed(
     Sizes count `</s>` and padding. A pair that exceeds a limit by itself forms its own batch.
 
     Args:
-        pairs: source and target of each pair.
+        lengths: (N, 2) number of tokens of source and target of each pair, without `<s>` and `</s>`.
         batch: maximum number of pairs in a batch, if `tokens` is 0.
         tokens: maximum number of target tokens in a batch, or 0 for no limit.
         rng: if given, shuffles the batches, and the pairs of equal length.
         cells: maximum of pairs · source positions · target positions of a batch, or 0 for no limit.
     """
-    order = list(range(len(pairs)))
+    numbers = list(range(len(lengths)))
     if rng:
-        rng.shuffle(order)
-    order.sort(key=lambda number: (len(pairs[number][1]), len(pairs[number][0])))
+        rng.shuffle(numbers)
+    order = np.array(numbers, dtype=np.int64)  # (N,)
+    order = order[np.lexsort(lengths[order].T)]  # (N,) by target length, then source length, ties as shuffled
     batches: list[list[int]] = []
     longest = 0
-    for number in order:
-        source, target = len(pairs[number][0]) + 2, len(pairs[number][1]) + 1
+    for number, (words, target_words) in zip(order.tolist(), lengths[order].tolist(), strict=True):
+        source, target = words + 2, target_words + 1
         held, longest = len(batches[-1]) if batches else 0, max(longest, source)
         full = (held + 1) * target > tokens if tokens else held == batch
         if full or not batches or 0 < cells < (held + 1) * longest * max(target, ENCODED):

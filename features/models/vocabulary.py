@@ -8,7 +8,7 @@ import collections
 import io
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
@@ -18,6 +18,7 @@ from typing import TypeVar
 import sentencepiece
 
 from features.models.settings import Training
+from features.sentences import Sentences
 from moses_io.files.errors import InputError, at
 from moses_io.files.streams import check_plain, numbered_lines, open_output
 from moses_io.files.text import decode, encode
@@ -115,11 +116,11 @@ def joined(pieces: Sequence[str]) -> list[str]:
     return [token for token in "".join(pieces).split(_START) if token]
 
 
-def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
+def learn(counts: Mapping[str, int], pieces: int) -> Subwords:
     """Learn a subword model.
 
     Args:
-        sentences: tokens of each sentence.
+        counts: number of occurrences of each token.
         pieces: number of subwords, including single characters and sentencepiece's three special symbols. If the text
             has fewer, all of them are learned.
 
@@ -129,7 +130,8 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(_text(" ".join(tokens)) for tokens in sentences),
+            sentence_iterator=(f"{_text(token)}\t{count}" for token, count in counts.items()),
+            input_format="tsv",
             model_writer=model,
             model_type="bpe",
             vocab_size=pieces,
@@ -142,7 +144,7 @@ def learn(sentences: Sequence[Sequence[str]], pieces: int) -> Subwords:
         most = re.search(r"too high .*<= (\d+)", reason)
         if not most:
             raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} subwords here: {reason}") from None
-        return learn(sentences, int(most[1]))
+        return learn(counts, int(most[1]))
     return Subwords(model.getvalue())
 
 
@@ -204,18 +206,21 @@ class Vocabulary:
                 stream.write(self.subwords.model)
 
 
-def build_vocabulary(sentences: Sequence[Sequence[str]], training: Training) -> Vocabulary:
-    """Build the vocabulary of a corpus.
+def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training) -> Vocabulary:
+    """Build the vocabulary of a tokenized corpus.
 
     It has the most frequent words, with ties in byte order. With subwords it has all subwords that occur in the corpus,
     and with BPE-dropout also all learned subwords.
     """
-    if training.bpe:
-        subwords = learn(sentences, training.bpe)
-        cut = (flat(map(subwords.cut, tokens)) for tokens in sentences)
-        by_chance = [subwords.pieces] if training.bpe_dropout else []
-        return Vocabulary(_frequent(chain(cut, by_chance), 1, 0), subwords)
-    return Vocabulary(_frequent(sentences, training.min_frequency, training.vocabulary_size))
+    counts = Sentences.of(sentences).counts()
+    if not training.bpe:
+        return Vocabulary(_frequent(counts, training.min_frequency, training.vocabulary_size))
+    subwords = learn(counts, training.bpe)
+    used = collections.Counter(subwords.pieces if training.bpe_dropout else ())
+    for token, count in counts.items():
+        for piece in subwords.cut(token):
+            used[piece] += count
+    return Vocabulary(_frequent(used, 1, 0), subwords)
 
 
 def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
@@ -272,8 +277,7 @@ def flat(parts: Iterable[Sequence[Unit]]) -> list[Unit]:
     return list(chain.from_iterable(parts))
 
 
-def _frequent(sentences: Iterable[Sequence[str]], frequency: int, size: int) -> list[str]:
-    counts = collections.Counter(token for tokens in sentences for token in tokens)
+def _frequent(counts: Mapping[str, int], frequency: int, size: int) -> list[str]:
     kept = (word for word, count in counts.items() if count >= frequency and _may_be_kept(word))
     words = sorted(kept, key=lambda word: (-counts[word], word))
     return words[:size] if size else words

@@ -11,7 +11,7 @@ from features.models.cost import TextSize, training_seconds
 from features.models.settings import Training
 from features.models.training.request import TrainingRequest
 from moses_io.files.streams import check_plain
-from moses_io.files.text import ParallelFiles, read_parallel, tokens
+from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
 BUDGET = 1_700_000
 """Maximum target words, over all epochs, for training an `rnnsearch`.
@@ -114,22 +114,31 @@ def inspect_corpus(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
     """Count sentence pairs, words and characters of a corpus and of dev.
 
     Raises:
-        InputError: as `read_parallel`, or a file is no plain file.
+        InputError: as `parallel_lines`, or a file is no plain file.
     """
     for path in (train.source, train.target, dev.source, dev.target):
         check_plain(path)
-    training, held = (read_parallel(files.source, files.target) for files in (train, dev))
-    source, target = (_side([pair[side] for pair in training], [pair[side] for pair in held]) for side in (0, 1))
-    return Corpus(pairs=len(training), dev=len(held), source=source, target=target)
+    pairs, training = _count(train)
+    dev_pairs, held = _count(dev)
+    source, target = (_side(*counts) for counts in zip(training, held, strict=True))
+    return Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
 
 
-def _side(training: list[str], dev: list[str]) -> Side:
-    counts = Counter(word for line in training for word in tokens(line))
-    known = {word for word, count in counts.items() if count >= Training().min_frequency}
-    words = [word for line in dev for word in tokens(line)]
-    unknown = sum(word not in known for word in words) / max(1, len(words))
-    letters = len({letter for word in counts for letter in word})
-    return Side(words=counts.total(), vocabulary=len(known), letters=letters, unknown=unknown)
+def _count(files: ParallelFiles) -> tuple[int, tuple[Counter[str], Counter[str]]]:
+    """Return the number of pairs, and how often each word occurs in source and target."""
+    pairs, sides = 0, (Counter[str](), Counter[str]())
+    for pair in parallel_lines(files.source, files.target):
+        pairs += 1
+        for counts, line in zip(sides, pair, strict=True):
+            counts.update(tokens(line))
+    return pairs, sides
+
+
+def _side(training: Counter[str], dev: Counter[str]) -> Side:
+    known = {word for word, count in training.items() if count >= Training().min_frequency}
+    unknown = sum(count for word, count in dev.items() if word not in known) / max(1, dev.total())
+    letters = len({letter for word in training for letter in word})
+    return Side(words=training.total(), vocabulary=len(known), letters=letters, unknown=unknown)
 
 
 @dataclass(frozen=True)

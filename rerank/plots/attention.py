@@ -53,7 +53,10 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
     for path, words in zip((source, target), pairs[sentence], strict=True):
         if not words:
             raise InputError(f"{path}:{sentence + 1}: expected words to attend to, found none")
-    return pairs[sentence], read_alignments(alignments, pairs)[sentence] if alignments else frozenset()
+    if not alignments:
+        return pairs[sentence], frozenset()
+    source_lengths, target_lengths = ([len(pair[side]) for pair in pairs] for side in (0, 1))
+    return pairs[sentence], read_alignments(alignments, source_lengths, target_lengths)[sentence]
 
 
 def matrices(folders: Sequence[str], device: str, pair: SentencePair, links: Alignment) -> list[Grid]:

@@ -4,36 +4,40 @@ from pathlib import Path
 
 import pytest
 
-from features.translation_table import count, read_table
-from moses_io.alignment import read_alignments, turned
+from features.links import packed_links
+from features.models.training.request import read_corpus
+from features.ragged import Ragged
+from features.sentences import TokenPairs
+from features.translation_table import count, read_table, relative
+from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError
-from moses_io.files.text import read_parallel, tokens
+from moses_io.files.text import ParallelFiles
+
+
+def counted(pairs: TokenPairs, links: Sequence[Alignment] | Ragged, null: str) -> list[tuple[str, str, float]]:
+    """Entries (condition, word, probability) of `count`."""
+    source, target = [*pairs.source.words, null], [*pairs.target.words, null]
+    nulls = (len(source) - 1, len(target) - 1)
+    found = relative(count(pairs.source.numbers, pairs.target.numbers, packed_links(links), nulls))
+    return [(source[one], target[other], p) for one, other, p in zip(*(each.tolist() for each in found), strict=True)]
 
 
 def test_links_are_counted() -> None:
     """das is linked to the twice, to a house once; ein to nothing, and nothing to one a."""
-    pairs: list[tuple[Sequence[str], Sequence[str]]] = [
-        (["das", "ein"], ["the", "a"]), (["das", "das"], ["the", "house"]),
-    ]  # fmt: skip
+    pairs = TokenPairs.of([(["das", "ein"], ["the", "a"]), (["das", "das"], ["the", "house"])])
     links = [frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)})]
-    assert count(pairs, links, "") == {
-        "das": {"the": 2 / 3, "house": 1 / 3},
-        "ein": {"": 1.0},
-        "": {"a": 1.0},
-    }
+    assert set(counted(pairs, links, "")) == {
+        ("das", "the", 2 / 3), ("das", "house", 1 / 3), ("ein", "", 1.0), ("", "a", 1.0),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["lex.f2e.gz", "lex.e2f.gz"])
 def test_the_tables_are_those_of_moses(data: Path, name: str) -> None:
     """To the digits that Moses' `train-model.perl` printed of the same links."""
     folder = data / "multi30k-de-en"
-    texts = read_parallel(str(folder / "train.de.gz"), str(folder / "train.en.gz"))
-    pairs = [(tokens(source), tokens(target)) for source, target in texts]
-    links = read_alignments(str(folder / "train.gdfa.gz"), pairs)
-    if name == "lex.e2f.gz":
-        pairs, links = [(target, source) for source, target in pairs], [turned(each) for each in links]
-    table = count(pairs, links, "NULL")
-    found = [f"{word} {condition} {p:.7f}" for condition, row in table.items() for word, p in row.items()]
+    corpus = ParallelFiles(*(str(folder / f"train.{side}.gz") for side in ("de", "en", "gdfa")))
+    pairs, links = read_corpus(corpus, backward=name == "lex.e2f.gz")
+    found = [f"{word} {condition} {p:.7f}" for condition, word, p in counted(pairs, links, "NULL")]
     assert sorted(found) == sorted(gzip.decompress((folder / name).read_bytes()).decode().split("\n")[:-1])
 
 

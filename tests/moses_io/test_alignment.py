@@ -26,14 +26,15 @@ from moses_io.hypothesis import parse_line
 
 Write = Callable[[str, "str | bytes"], Path]
 
-PAIRS = [(["das", "Haus"], ["the", "house"]), (["ja"], ["yes", "indeed", "."]), (["x"], [])]
+LENGTHS = ([2, 1, 1], [2, 3, 0])
+"""Words of three source sentences, and of their translations."""
 
 
 def test_links_of_a_corpus(write: Write) -> None:
     text = "0-0 1-1 0-1\n0-2  0-0 \n\n"
     wanted = [{(0, 0), (1, 1), (0, 1)}, {(0, 2), (0, 0)}, set()]
     for content in (text, text.replace("\n", "\r\n"), gzip.compress(text.encode())):
-        assert list(read_alignments(str(write("gdfa", content)), PAIRS)) == wanted
+        assert list(read_alignments(str(write("gdfa", content)), *LENGTHS)) == wanted
     assert turned(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
 
 
@@ -41,7 +42,7 @@ def test_links_are_written_in_their_order(write: Write) -> None:
     links = [frozenset({(1, 1), (0, 1), (0, 0)}), frozenset({(0, 2)}), frozenset[tuple[int, int]]()]
     text = "".join(f"{format_links(each)}\n" for each in links)
     assert text == "0-0 0-1 1-1\n0-2\n\n"
-    assert list(read_alignments(str(write("gdfa", text)), PAIRS)) == links
+    assert list(read_alignments(str(write("gdfa", text)), *LENGTHS)) == links
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_links_are_written_in_their_order(write: Write) -> None:
 )
 def test_what_is_no_alignment_of_the_corpus(write: Write, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_alignments(str(write("gdfa", text)), PAIRS)
+        read_alignments(str(write("gdfa", text)), *LENGTHS)
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 

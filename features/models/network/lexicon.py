@@ -1,14 +1,15 @@
 """A lexicon in the softmax: translation probabilities of the source words that a step attends to."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from features.models.network.source import Source
 from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
+from features.translation_table import Translations
 
 ENTRIES = 20
 """Maximum number of translations per source word. The most probable ones are kept."""
@@ -83,17 +84,20 @@ class Lexicon(nn.Module):
         self.register_buffer("words", torch.zeros(source_size, ENTRIES, dtype=torch.int32))
         self.register_buffer("probabilities", torch.zeros(source_size, ENTRIES))
 
-    def fill(self, table: Mapping[int, Mapping[int, float]]) -> None:
+    def fill(self, table: Translations) -> None:
         """Fill the table with lex(target word|source word), given by vocabulary indices. `BEGIN` is the empty word."""
-        words, probabilities = (torch.zeros_like(each, device="cpu") for each in (self.words, self.probabilities))
-        for source, row in {**table, END: {END: 1.0}}.items():
-            if source not in (PADDING, UNKNOWN):
-                said = [(p, word) for word, p in row.items() if p >= LEAST and word not in (PADDING, BEGIN)]
-                kept = sorted(said, key=lambda entry: (-entry[0], entry[1]))[:ENTRIES]
-                probabilities[source, : len(kept)] = torch.tensor([probability for probability, _ in kept])
-                words[source, : len(kept)] = torch.tensor([word for _, word in kept])
-        self.words.copy_(words)
-        self.probabilities.copy_(probabilities)
+        possible = ~np.isin(table.conditions, (PADDING, UNKNOWN, END)) & ~np.isin(table.words, (PADDING, BEGIN))
+        kept = np.flatnonzero(possible & (table.probabilities >= LEAST))  # (E,)
+        sources, targets, values = (each[kept] for each in table)  # (E,) each
+        order = np.lexsort((targets, -values, sources))
+        sources, targets, values = sources[order], targets[order], values[order]
+        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # (E,) rank among the entries of the source
+        best = ranks < ENTRIES
+        words, probabilities = np.zeros(self.words.shape, np.int32), np.zeros(self.words.shape)
+        words[sources[best], ranks[best]], probabilities[sources[best], ranks[best]] = targets[best], values[best]
+        words[END, 0], probabilities[END, 0] = END, 1.0
+        self.words.copy_(torch.from_numpy(words))
+        self.probabilities.copy_(torch.from_numpy(probabilities))
 
     def look_up(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Return the lexicon entries of source sentences (B, S).

@@ -42,7 +42,7 @@ def score_pairs(
     done = 0
     for span in spans(models, sources) if shared else [slice(0, len(sources))]:
         encodings = [encodings_of(model, sources[span], shared) for model in models]
-        lengths = list(zip(sources[span], targets[span], strict=True))
+        lengths = np.array([list(map(len, side[span])) for side in (sources, targets)]).T  # (N, 2)
         for numbers in bucketed(lengths, BATCH, cells=CELLS):
             target = pad([targets[span.start + number] for number in numbers], first.device)  # (B, J+1)
             with torch.inference_mode():

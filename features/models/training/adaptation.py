@@ -16,14 +16,16 @@ from dataclasses import replace
 
 import torch
 
+from features.links import NO_LINKS
 from features.models.config import BASE, FOLD_WEIGHTS, RECORD, WEIGHTS, DevFolds, weights_file
 from features.models.folder import load_weights, save_weights
 from features.models.tables import find
 from features.models.training.checkpoint import Progress, Run
+from features.models.training.encoding import encode, planned_updates
 from features.models.training.epoch import DevLosses, Diverged, dev_losses, perplexities_of, train_epoch
-from features.models.training.learner import TokenPair, encode, planned_updates
 from features.models.training.preparation import Task, usable
 from features.progress import Bar, log
+from features.sentences import TokenPair
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
 
@@ -159,7 +161,7 @@ def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -
     corpus, held = encode(seen, run.learners), encode(unseen, run.learners)
     planned = planned_updates(settings, corpus[0], seen, run.learners)
     return replace(
-        run, settings=settings, pairs=seen, links=(), corpus=corpus, dev=held, planned=planned,
+        run, settings=settings, pairs=seen, links=NO_LINKS, corpus=corpus, dev=held, planned=planned,
         progress=Progress(), recent=[],
     )  # fmt: skip
 

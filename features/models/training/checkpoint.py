@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from features.models.folder import digest_of, no_words
 from features.models.settings import Training
 from features.models.tables import find
-from features.models.training.learner import EncodedCorpus, Learner, TokenPair
+from features.models.training.learner import EncodedCorpus, Learner
 from features.models.training.ranks import ALONE, Ranks
 from features.progress import log
-from moses_io.alignment import Alignment
+from features.ragged import Ragged
+from features.sentences import TokenPair
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import as_written
 from moses_io.files.streams import check_plain, open_output
@@ -60,8 +61,8 @@ class Run:
 
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
-    pairs: Sequence[TokenPair]  # tokens of the training pairs, in the direction of the first learner
-    links: Sequence[Alignment]  # links of each pair, in the same direction, empty without word alignment
+    pairs: Sequence[TokenPair]  # training pairs in the direction of the first learner, empty without BPE-dropout
+    links: Ragged  # packed links of each pair, in the same direction, no rows without guided alignment
     corpus: list[EncodedCorpus]  # encoded training pairs for each learner, in the same order
     dev: list[EncodedCorpus]  # encoded dev pairs for each learner
     optimizer: torch.optim.Optimizer  # of the weights of all learners

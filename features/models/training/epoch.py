@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from features.links import WIDTH
 from features.models.batches import bucketed
 from features.models.device import on_device
 from features.models.network.model import Objective
@@ -17,7 +18,8 @@ from features.models.scoring.alone import perplexity
 from features.models.settings import Training, rows_ahead
 from features.models.tables import find
 from features.models.training.checkpoint import Run
-from features.models.training.learner import encode, loss_of
+from features.models.training.encoding import encode
+from features.models.training.learner import loss_of
 from features.models.vocabulary import Dropout
 from features.progress import Bar
 from moses_io.files.errors import InputError
@@ -39,7 +41,7 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     if settings.bpe_dropout:
         dropout = Dropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
         run.corpus = encode(run.pairs, run.learners, run.links, dropout)
-    batches = bucketed(run.corpus[0].pairs, settings.batch_size, settings.batch_tokens, run.rng)
+    batches = bucketed(run.corpus[0].lengths, settings.batch_size, settings.batch_tokens, run.rng)
     loss, tokens, length, rate = 0.0, 0, 0, settings.learning_rate
     for first in range(0, len(batches), settings.gradient_accumulation):
         group = batches[first : first + settings.gradient_accumulation]
@@ -47,7 +49,7 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         step_loss, step_tokens = _update(run, group, rate)
         check_finite(step_loss, run)
         loss, tokens = loss + step_loss, tokens + step_tokens
-        length += sum(corpus.target_lengths[number] for corpus in run.corpus for batch in group for number in batch)
+        length += sum(int(corpus.target_lengths[batch].sum()) for corpus in run.corpus for batch in group)
         speed = tokens / (time.monotonic() - started)
         bar.advance(1, f"{speed:,.0f} tokens/s, loss {step_loss / step_tokens:.3f}")
         if progress.updates == settings.updates:
@@ -71,8 +73,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     # The share of a process can be empty if a batch has fewer sentences than there are processes.
     for batch in filter(None, map(run.ranks.share, batches)):
         outcomes = [
-            learner.forward(corpus.pairs, batch, run.device)
-            for learner, corpus in zip(run.learners, run.corpus, strict=True)
+            learner.forward(corpus, batch, run.device) for learner, corpus in zip(run.learners, run.corpus, strict=True)
         ]
         loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
         gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
@@ -96,8 +97,8 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
     total = outcomes[0].bonus.new_zeros(())
     for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
         ahead = rows_ahead(learner.config.architecture)
-        sentences = [corpus.links[number] for number in batch]
-        links = [(j, sentence, i) for sentence, alignment in enumerate(sentences) for i, j in sorted(alignment)]
+        sentences = [[divmod(link, WIDTH) for link in sorted(corpus.links[number])] for number in batch]
+        links = [(j, sentence, i) for sentence, alignment in enumerate(sentences) for i, j in alignment]
         counts = Counter((j, sentence) for j, sentence, _ in links)
         places = on_device([(j + ahead, sentence, i + 1) for j, sentence, i in links], run.device, torch.long)  # (L, 3)
         shares = on_device([1 / counts[j, sentence] for j, sentence, _ in links], run.device)  # (L,)
@@ -109,7 +110,7 @@ def dev_losses(run: Run) -> DevLosses:
     """Return the losses of all learners on dev."""
     pairs = zip(run.learners, run.dev, strict=True)
     losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
-    return [(loss, sum(dev.target_lengths)) for loss, dev in zip(losses, run.dev, strict=True)]
+    return [(loss, int(dev.target_lengths.sum())) for loss, dev in zip(losses, run.dev, strict=True)]
 
 
 def perplexities_of(losses: DevLosses) -> list[float]:

@@ -7,13 +7,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from features.models.batches import EncodedPair
+from features.links import NO_LINKS, WIDTH, packed_links, turned
 from features.models.config import RECORD, SIDES, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model, outline
@@ -21,15 +21,17 @@ from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
-from features.models.training.learner import Learner, TokenPair, encode, planned_updates
+from features.models.training.encoding import encode, planned_updates
+from features.models.training.learner import Learner
+from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.ranks import ALONE, Ranks
-from features.models.vocabulary import BEGIN, PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from features.progress import log
-from features.translation_table import Table, count, estimate
-from moses_io.alignment import Alignment, Alignments
+from features.ragged import Ragged
+from features.sentences import Sentences, TokenPair, TokenPairs, line_of
+from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import sha256
-from moses_io.files.text import encode as encode_text
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "vocabulary_size", "min_frequency", *_PARTS)
@@ -47,14 +49,16 @@ class Task:
     dev: Sequence[TokenPair]  # token pairs for early stopping, and optionally for fine-tuning
     folder: Path  # of the model, or the parent of a pair's folders `forward` and `backward`
     device: torch.device
-    links: Sequence[Alignment] = ()  # links of each pair of the corpus, empty without word alignment
+    links: Sequence[Alignment] | Ragged = NO_LINKS  # links of each pair, also packed, empty without word alignment
     ranks: Ranks = ALONE  # the processes that train together
     start: Path | None = None  # folder of the model or pair whose weights and vocabularies the training starts from
 
     @cached_property
     def configs(self) -> list[ModelConfig]:
         """Configurations of the models, with a digest of the text and of the weights that they start from."""
-        digest = _digest(self.corpus, self.dev, self.links, [folder / WEIGHTS for folder in self.starts])
+        digest = _digest(
+            TokenPairs.of(self.corpus), self.dev, packed_links(self.links), [folder / WEIGHTS for folder in self.starts]
+        )
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
 
     @property
@@ -84,34 +88,24 @@ def begin_run(task: Task, resume: bool) -> Run:
     if starts:
         vocabularies = [starts[0].source, starts[0].target]
     else:
-        vocabularies = [vocabulary_of([pair[side] for pair in pairs], task.settings) for side in (0, 1)]
+        vocabularies = [vocabulary_of(side, task.settings) for side in (pairs.source, pairs.target)]
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
         create_folder(learner.folder, learner.config, learner.source, learner.target)
     run = _run(task, pairs, links, learners)
-    for learner, corpus in zip(learners, run.corpus, strict=True):
+    for number, (learner, corpus) in enumerate(zip(learners, run.corpus, strict=True)):
         if learner.network.lexicon and not starts:
-            learner.network.lexicon.fill(lexicon_of(corpus.pairs, corpus.links))
-    if not task.settings.guided_alignment:  # only the lexicon needs the links, which fill much memory
-        run.links = ()
-        run.corpus = [dataclasses.replace(corpus, links=Alignments()) for corpus in run.corpus]
+            given = (pairs.turned(), turned(links)) if number else (pairs, links)
+            learner.network.lexicon.fill(counted_lexicon(*given, learner) if links else estimated_lexicon(corpus))
     return run
 
 
-def vocabulary_of(sentences: Sequence[Sequence[str]], settings: Training) -> Vocabulary:
+def vocabulary_of(sentences: Sentences, settings: Training) -> Vocabulary:
     """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
     vocabulary = build_vocabulary(sentences, settings)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
         log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} subwords, not {settings.bpe}")
     return vocabulary
-
-
-def lexicon_of(pairs: Sequence[EncodedPair], links: Sequence[Alignment]) -> Table[int]:
-    """Return p(target token|source token), counted over the links of the word alignment.
-
-    Without links it is estimated by IBM model 1. The token `BEGIN` is used as the empty word.
-    """
-    return count(pairs, links, BEGIN) if links else estimate(pairs, BEGIN)
 
 
 def resume_run(task: Task, checkpoint: Path) -> Run:
@@ -125,7 +119,6 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     _check_same(task)
     pieces = task.settings.bpe > 0
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
-    links = links if task.settings.guided_alignment else Alignments()
     run = _run(task, pairs, links, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     for folder in task.folders:
@@ -147,16 +140,12 @@ def is_finished(task: Task) -> bool:
     return True
 
 
-def _digest(
-    corpus: Sequence[TokenPair], dev: Sequence[TokenPair], links: Sequence[Alignment], starts: Sequence[Path]
-) -> str:
-    total = hashlib.sha256()
-    for pairs in (corpus, dev):
-        for source, target in pairs:
-            total.update(encode_text("\t".join((" ".join(source), " ".join(target))) + "\n"))
-        total.update(b"\n")
-    for alignment in links:
-        total.update(f"{sorted(alignment)}\n".encode())
+def _digest(corpus: TokenPairs, dev: Sequence[TokenPair], links: Ragged, starts: Sequence[Path]) -> str:
+    total = corpus.digest.copy() if corpus.digest else hashlib.sha256(b"".join(line_of(*pair) for pair in corpus))
+    total.update(b"\n" + b"".join(line_of(*pair) for pair in dev) + b"\n")
+    texts = {int(link): f"{divmod(int(link), WIDTH)}" for link in np.unique(links.values)}
+    for row in links:
+        total.update(f"[{', '.join([texts[link] for link in sorted(row)])}]\n".encode())
     for weights in starts:
         total.update(sha256(weights).encode())
     return total.hexdigest()[:12]
@@ -167,16 +156,16 @@ def usable(pair: TokenPair, settings: Training) -> bool:
     return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.max_length
 
 
-def _pairs_to_train_on(task: Task) -> tuple[list[TokenPair], Alignments]:
-    """Return the usable pairs, and the links of each pair if they are known."""
-    settings = task.settings
-    kept = [usable(pair, settings) for pair in task.corpus]
-    pairs, links = list(compress(task.corpus, kept)), Alignments(compress(task.links, kept))
-    if not pairs:
+def _pairs_to_train_on(task: Task) -> tuple[TokenPairs, Ragged]:
+    """Return the usable pairs, and their packed links, no rows if they are not known."""
+    settings, pairs, links = task.settings, TokenPairs.of(task.corpus), packed_links(task.links)
+    lengths = pairs.source.numbers.lengths, pairs.target.numbers.lengths  # (P,) both
+    kept = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= settings.max_length)  # (P,) as `usable`
+    if not kept.any():
         raise InputError(
             f"no sentence pair to train on: each has an empty side or more than {settings.max_length} words"
         )
-    return pairs, links
+    return pairs.select(kept), links.select(kept) if links else links
 
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
@@ -206,10 +195,11 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
         raise InputError(f"out of memory: {amounts}. Lower {LARGE}")
 
 
-def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], learners: list[Learner]) -> Run:
+def _run(task: Task, pairs: TokenPairs, links: Ragged, learners: list[Learner]) -> Run:
     _announce(task, len(pairs), learners)
     settings = task.settings
-    corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, ())))
+    links = links if settings.guided_alignment else NO_LINKS
+    corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, NO_LINKS)))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)
     if settings.warmup_updates > planned:
@@ -220,7 +210,7 @@ def _run(task: Task, pairs: Sequence[TokenPair], links: Sequence[Alignment], lea
     return Run(
         settings=settings,
         learners=learners,
-        pairs=pairs,
+        pairs=pairs if settings.bpe_dropout else (),
         links=links,
         corpus=corpus,
         dev=dev,

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from features.links import NO_LINKS, packed_links, turned
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
 from features.models.settings import Architecture, Training
-from moses_io.alignment import Alignments, read_alignments, turned
+from features.ragged import Ragged
+from features.sentences import TokenPairs
+from moses_io.alignment import read_alignments
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import parse_json
 from moses_io.files.streams import check_plain, numbered_lines
-from moses_io.files.text import LARGEST, ParallelFiles, read_parallel, tokens, without_line_end
-
-if TYPE_CHECKING:
-    from features.models.training.learner import TokenPair
+from moses_io.files.text import LARGEST, ParallelFiles, parallel_lines, tokens, without_line_end
 
 PAIR = {"forward": "../backward", "backward": "../forward"}
 """Folders of two models that train together, each with its relative path to the other."""
@@ -151,7 +151,7 @@ def train_model(
     request.check(start)
     request.check_corpus(files.corpus)
     architecture, training = request.settle()
-    (corpus, links), (dev, _) = (_read(parallel, request.backward) for parallel in (files.corpus, files.dev))
+    (corpus, links), (dev, _) = (read_corpus(parallel, request.backward) for parallel in (files.corpus, files.dev))
     from features.models.device import find_device
     from features.models.training.loop import train
     from features.models.training.preparation import Task
@@ -174,19 +174,16 @@ def best_perplexity(folder: Path) -> float:
     return min((perplexity for (perplexity,) in epochs), default=math.inf)
 
 
-def _read(files: ParallelFiles, backward: bool) -> "tuple[list[TokenPair], Alignments]":
-    """Return the pairs, and the links of each pair if they are known, with exchanged sides for a backward model."""
-    known: dict[str, str] = {}
-
-    def shared(text: str) -> list[str]:
-        """Return the tokens of a text, with one object in memory for all occurrences of a token."""
-        return [known.setdefault(token, token) for token in tokens(text)]
-
-    pairs = [(shared(source), shared(target)) for source, target in read_parallel(files.source, files.target)]
-    links = read_alignments(files.alignment, pairs) if files.alignment else Alignments()
-    if backward:
-        return [(target, source) for source, target in pairs], Alignments(map(turned, links))
-    return pairs, links
+def read_corpus(files: ParallelFiles, backward: bool) -> tuple[TokenPairs, Ragged]:
+    """Return the pairs, and the packed links of each pair if they are known. A backward model has exchanged sides."""
+    first, second = (1, 0) if backward else (0, 1)
+    lines = parallel_lines(files.source, files.target)
+    pairs = TokenPairs.of((tokens(pair[first]), tokens(pair[second])) for pair in lines)
+    links = NO_LINKS
+    if files.alignment:
+        lengths = [side.numbers.lengths.tolist() for side in (pairs.source, pairs.target)]
+        links = packed_links(read_alignments(files.alignment, lengths[first], lengths[second]))
+    return pairs, turned(links) if backward else links
 
 
 def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:

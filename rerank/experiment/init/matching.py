@@ -13,7 +13,7 @@ from features.arrays import Array, Integers
 from moses_io.alignment import read_alignments
 from moses_io.files.errors import InputError
 from moses_io.files.streams import numbered_lines
-from moses_io.files.text import ParallelFiles, decode, input_lines, number, read_parallel, tokens, without_line_end
+from moses_io.files.text import ParallelFiles, decode, input_lines, number, parallel_lines, tokens, without_line_end
 from moses_io.nbest import read_nbest, without_marks
 from rerank.linear.candidates import FeatureSpace
 
@@ -261,9 +261,12 @@ def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Tex
 
 def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
     """Return why a word alignment is not used for a corpus, or an empty string if it is used."""
-    pairs = [(tokens(source), tokens(target)) for source, target in read_parallel(corpus.source, corpus.target)]
+    source_lengths, target_lengths = array("i"), array("i")
+    for source, target in parallel_lines(corpus.source, corpus.target):
+        source_lengths.append(len(tokens(source)))
+        target_lengths.append(len(tokens(target)))
     try:
-        read_alignments(path, pairs)
+        read_alignments(path, source_lengths, target_lengths)
     except InputError as error:
         return f"not that of the training corpus: {error}"
     return f"{corpus.alignment} is that of the training corpus, too" if corpus.alignment else ""

@@ -12,7 +12,8 @@ from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.lexical import NULL, SMALLEST, model1
 from features.request import FeatureRequest
-from features.translation_table import estimate
+from features.sentences import TokenPairs
+from features.translation_table import estimate_words
 from moses_io.files.errors import InputError
 from moses_io.hypothesis import parse_line
 
@@ -120,7 +121,7 @@ def test_a_tab_in_a_corpus_separates_words(tmp_path: Path, kind: str) -> None:
 def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
     """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book."""
     pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
-    table = estimate([(left.split(" "), right.split(" ")) for left, right in pairs], NULL)
+    table = estimate_words(TokenPairs.of((left.split(" "), right.split(" ")) for left, right in pairs), NULL)
     slow: dict[tuple[str, str], float] = {}
     for _ in range(5):
         counts: dict[tuple[str, str], float] = {}

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from features.models.presets import PRESETS
 from features.models.settings import Architecture, Training, override
 from features.models.tables import TABLES
 from features.models.vocabulary import BEGIN, END, Vocabulary
+from features.translation_table import Translations
 
 SMALL = {
     "embedding_size": 4,
@@ -168,6 +170,17 @@ def architecture(request: pytest.FixtureRequest) -> Architecture:
     return ARCHITECTURES[request.param]
 
 
+def translations_of(table: dict[int, dict[int, float]]) -> Translations:
+    entries = [(condition, word, p) for condition, row in table.items() for word, p in row.items()]
+    return Translations(*map(np.array, zip(*entries, strict=True)))
+
+
+@pytest.fixture
+def translations() -> Callable[[dict[int, dict[int, float]]], Translations]:
+    """Return the entries of a table p(word|condition) of word ids."""
+    return translations_of
+
+
 @pytest.fixture
 def network(architecture: Architecture) -> EncoderDecoder:
     torch.manual_seed(3)
@@ -175,7 +188,7 @@ def network(architecture: Architecture) -> EncoderDecoder:
     for weight in network.parameters():
         torch.nn.init.normal_(weight, std=0.5)
     if network.lexicon:
-        network.lexicon.fill(TABLE)
+        network.lexicon.fill(translations_of(TABLE))
     return network
 
 
@@ -190,9 +203,8 @@ def make_model() -> Callable[..., Model]:
         for weight in network.parameters():
             torch.nn.init.normal_(weight, std=0.5)
         if network.lexicon:
-            network.lexicon.fill(
-                {word: {4 + word % 3: 0.6, 4 + word % 2: 0.3, END: 0.1} for word in (BEGIN, *range(4, 10))}
-            )
+            table = {word: {4 + word % 3: 0.6, 4 + word % 2: 0.3, END: 0.1} for word in (BEGIN, *range(4, 10))}
+            network.lexicon.fill(translations_of(table))
         config = ModelConfig("x", "forward", architecture, Training(), right_to_left)
         return Model(config, network, vocabulary, vocabulary, torch.device("cpu"), str(Path()))
 

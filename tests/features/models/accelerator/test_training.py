@@ -126,8 +126,8 @@ def test_dev_is_measured(accelerator: Any, tmp_path: Path) -> None:
     assert accelerator.waits == Counter(nonzero=1, item=1)
 
 
-def test_a_lexicon_is_sent_whole(accelerator: Any) -> None:
+def test_a_lexicon_is_sent_whole(accelerator: Any, translations: Any) -> None:
     lexicon = Lexicon(20, mixes=False).to(CUDA)
     accelerator.waits.clear()
-    lexicon.fill({word: {word: 0.6, END: 0.4} for word in range(4, 20)})
+    lexicon.fill(translations({word: {word: 0.6, END: 0.4} for word in range(4, 20)}))
     assert accelerator.waits == Counter(up=2)  # words and probabilities

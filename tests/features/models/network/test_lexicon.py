@@ -1,17 +1,21 @@
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from features.models.network.lexicon import ENTRIES, Lexical, Lexicon
 from features.models.network.softmax import Softmax
 from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
+from features.translation_table import Translations
 
+AsTranslations = Callable[[dict[int, dict[int, float]]], Translations]
 TABLE = {BEGIN: {4: 0.7, BEGIN: 0.3}, UNKNOWN: {4: 1.0}, 4: {5: 0.5, 4: 0.25, 6: 0.25, 7: 0.004}, 5: {6: 1.0}}
 
 
-def looked_up(sentence: list[int]) -> list[dict[int, float]]:
+def looked_up(sentence: list[int], translations: AsTranslations) -> list[dict[int, float]]:
     lexicon = Lexicon(8, mixes=False)
-    lexicon.fill({4: {8: 1.0}})
-    lexicon.fill(TABLE)
+    lexicon.fill(translations({4: {8: 1.0}}))
+    lexicon.fill(translations(TABLE))
     table, words = lexicon.look_up(torch.tensor([sentence, [BEGIN, 4, 5, 4, END]]))
     rows = [dict(zip(words[0].tolist(), row, strict=False)) for row in table[0].tolist()]
     real = words[1][words[1] != PADDING].tolist()
@@ -19,14 +23,14 @@ def looked_up(sentence: list[int]) -> list[dict[int, float]]:
     return [{word: p for word, p in row.items() if p} for row in rows]
 
 
-def test_what_each_word_is_looked_up_as() -> None:
-    said = looked_up([BEGIN, UNKNOWN, 4, END, PADDING])
+def test_what_each_word_is_looked_up_as(translations: AsTranslations) -> None:
+    said = looked_up([BEGIN, UNKNOWN, 4, END, PADDING], translations)
     assert said == [{4: pytest.approx(0.7)}, {}, {4: 0.25, 5: 0.5, 6: 0.25}, {END: 1.0}, {}]
 
 
-def test_the_most_probable_translations_are_kept() -> None:
+def test_the_most_probable_translations_are_kept(translations: AsTranslations) -> None:
     lexicon = Lexicon(8, mixes=False)
-    lexicon.fill({4: {word: 0.01 + 0.01 * (word % 2) for word in range(4, 54)}})
+    lexicon.fill(translations({4: {word: 0.01 + 0.01 * (word % 2) for word in range(4, 54)}}))
     assert lexicon.words[4].tolist() == list(range(5, 5 + 2 * ENTRIES, 2))
 
 

@@ -1,23 +1,31 @@
 import random
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save
 
+from features import translation_table
+from features.links import WIDTH, packed_links
 from features.models.config import ModelConfig
 from features.models.folder import load_model
 from features.models.network.lexicon import ENTRIES
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.training import loop
-from features.models.training.learner import Learner, encode, spread
+from features.models.training.encoding import Cut, encode, spread
+from features.models.training.learner import Learner
+from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.loop import train
-from features.models.training.preparation import Task, lexicon_of
+from features.models.training.preparation import Task
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, UNKNOWN, Vocabulary, build_vocabulary
+from features.ragged import Ragged
+from features.sentences import TokenPairs
 from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
@@ -25,14 +33,27 @@ from moses_io.files.text import ParallelFiles
 LINKS = frozenset({(0, 1), (2, 0)})
 
 
+def spread_links(source_sizes: list[int], target_sizes: list[int], right_to_left: bool) -> set[tuple[int, int]]:
+    """`LINKS` between the subwords of words with so many subwords, in the second of two equal pairs."""
+    source, target = (
+        Cut(Ragged.of([[7] * size for size in sizes * 2]), np.array([0, len(sizes), 2 * len(sizes)]))
+        for sizes in (source_sizes, target_sizes)
+    )
+    return unpacked(spread(packed_links([LINKS, LINKS]), source, target, right_to_left)[1])
+
+
+def unpacked(links: list[int]) -> set[tuple[int, int]]:
+    return {divmod(link, WIDTH) for link in links}
+
+
 def test_links_between_words_link_all_their_pieces() -> None:
-    assert spread(LINKS, [1, 1, 1], [1, 1], False) == LINKS
-    assert spread(LINKS, [2, 1, 1], [1, 3], False) == {(3, 0), *((i, j) for i in (0, 1) for j in (1, 2, 3))}
+    assert spread_links([1, 1, 1], [1, 1], False) == LINKS
+    assert spread_links([2, 1, 1], [1, 3], False) == {(3, 0), *((i, j) for i in (0, 1) for j in (1, 2, 3))}
 
 
 def test_a_mirrored_target_has_mirrored_links() -> None:
-    assert spread(LINKS, [1, 1, 1], [1, 1], True) == {(0, 0), (2, 1)}
-    assert spread(LINKS, [1, 1, 1], [1, 2], True) == {(0, 0), (0, 1), (2, 2)}
+    assert spread_links([1, 1, 1], [1, 1], True) == {(0, 0), (2, 1)}
+    assert spread_links([1, 1, 1], [1, 2], True) == {(0, 0), (0, 1), (2, 2)}
 
 
 def test_pieces_of_a_vocabulary_carry_the_links() -> None:
@@ -41,23 +62,56 @@ def test_pieces_of_a_vocabulary_carry_the_links() -> None:
     config = ModelConfig("x", "forward", Architecture(), Training(bpe=25), right_to_left=True)
     network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
     learner = Learner(config, Path(), network, vocabulary, vocabulary)
-    (corpus,) = encode(pairs, [learner], [frozenset({(0, 0), (1, 1)})] * 5)
-    source, target = corpus.pairs[0]
+    (corpus,) = encode(pairs, [learner], packed_links([frozenset({(0, 0), (1, 1)})] * 5))
+    source, target = corpus.source[0], corpus.target[0]
     sizes = [len(vocabulary.encode([token])) for token in ("lowest", "new", "zorb")]
     assert max(sizes) > 1
     first = len(vocabulary.encode(["low"]))
     places = range(sizes[2] + sizes[1], sum(sizes)), range(sizes[2], sizes[2] + sizes[1])
     links = {(i, j) for i in range(first) for j in places[0]}
-    assert corpus.links[0] == links | {(i, j) for i in range(first, len(source)) for j in places[1]}
+    assert unpacked(corpus.links[0]) == links | {(i, j) for i in range(first, len(source)) for j in places[1]}
     assert [target[j] for j in reversed(places[0])] == vocabulary.encode(["lowest"])
 
 
 def test_the_lexicon_is_counted_or_estimated_over_the_tokens_of_the_network() -> None:
     vocabulary = Vocabulary(["a", "b"])
-    pairs = [(vocabulary.encode(["a", "zorb"]), vocabulary.encode(["b", "a"]))]
-    assert lexicon_of(pairs, [frozenset({(0, 0), (1, 0)})]) == {4: {5: 1.0}, UNKNOWN: {5: 1.0}, BEGIN: {4: 1.0}}
-    estimated = lexicon_of(pairs, [])
-    assert set(estimated) == {4, UNKNOWN, BEGIN} and set(estimated[4]) == {4, 5}
+    config = ModelConfig("x", "forward", Architecture(), Training())
+    network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
+    learner, pairs = Learner(config, Path(), network, vocabulary, vocabulary), [(["a", "zorb"], ["b", "a"])]
+    counted = counted_lexicon(TokenPairs.of(pairs), packed_links([frozenset({(0, 0), (1, 0)})]), learner)
+    assert set(zip(*(each.tolist() for each in counted), strict=True)) == {
+        (4, 5, 1.0), (UNKNOWN, 5, 1.0), (BEGIN, 4, 1.0),
+    }  # fmt: skip
+    estimated = estimated_lexicon(*encode(pairs, [learner]))
+    assert set(zip(estimated.conditions, estimated.words, strict=True)) == {
+        (condition, word) for condition in (4, UNKNOWN, BEGIN) for word in (4, 5)
+    }
+
+
+def test_the_lexicon_of_subwords_is_that_of_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted link by link, in blocks of two pairs."""
+    monkeypatch.setattr(translation_table, "COUNTED", 2)
+    rng = random.Random(1)
+    words = ["".join(rng.choices("abcde", k=rng.randint(1, 6))) for _ in range(20)]
+    pairs = [([rng.choice(words) for _ in range(4)], [rng.choice(words) for _ in range(n % 4)]) for n in range(9)]
+    links = packed_links([frozenset((rng.randrange(4), j) for j in range(n % 4) if j != 1) for n in range(9)])
+    vocabulary = build_vocabulary([side for pair in pairs for side in pair], Training(bpe=20))
+    config = ModelConfig("x", "forward", Architecture(), Training(bpe=20))
+    network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
+    learner = Learner(config, Path(), network, vocabulary, vocabulary)
+    (corpus,) = encode(pairs, [learner], links)
+    counts = Counter[tuple[int, int]]()
+    for left, right, known in zip(corpus.source, corpus.target, map(unpacked, corpus.links), strict=True):
+        counts.update((left[i], right[j]) for i, j in known)
+        counts.update((token, BEGIN) for i, token in enumerate(left) if i not in {i for i, _ in known})
+        counts.update((BEGIN, token) for j, token in enumerate(right) if j not in {j for _, j in known})
+    totals = Counter[int]()
+    for (condition, _), times in counts.items():
+        totals[condition] += times
+    found = counted_lexicon(TokenPairs.of(pairs), links, learner)
+    assert {(one, other): p for one, other, p in zip(*(each.tolist() for each in found), strict=True)} == {
+        (condition, word): times / totals[condition] for (condition, word), times in counts.items()
+    }
 
 
 def task(folder: Path, links: Sequence[Alignment], **settings: Any) -> Task:

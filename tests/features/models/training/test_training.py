@@ -1,13 +1,17 @@
+import io
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import sentencepiece
 import torch
 
 from features.models import vocabulary
@@ -20,14 +24,25 @@ from features.models.network.objectives import guidance
 from features.models.scoring.alone import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.tables import TABLES, find
-from features.models.training import epoch, learner, loop, preparation
+from features.models.training import encoding, epoch, learner, loop, preparation
 from features.models.training.checkpoint import Run
+from features.models.training.encoding import encode
 from features.models.training.epoch import constant, halving, linear, step_size
-from features.models.training.learner import Learner, encode
+from features.models.training.learner import Learner
 from features.models.training.loop import train
 from features.models.training.preparation import Task, begin_run, vocabulary_of
-from features.models.vocabulary import SPECIAL, UNKNOWN, Dropout, Vocabulary, build_vocabulary, learn, load_vocabulary
+from features.models.vocabulary import (
+    SPECIAL,
+    UNKNOWN,
+    Dropout,
+    Subwords,
+    Vocabulary,
+    build_vocabulary,
+    learn,
+    load_vocabulary,
+)
 from features.progress import progress_bar
+from features.sentences import Sentences
 from moses_io.files.errors import InputError
 from moses_io.files.folders import LOCK, locked
 
@@ -254,7 +269,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
         settings = Training(dropout=0.0, batch_size=batch, optimizer="sgd")
         config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, settings)
         run = begin(tmp_path / str(batch), [config], corpus(16))
-        batches = bucketed(run.corpus[0].pairs, batch)
+        batches = bucketed(run.corpus[0].lengths, batch)
         assert len(batches) == accumulate
         epoch._update(run, batches, 0.1)
         networks.append(run.learners[0].network)
@@ -274,7 +289,7 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
     weights = run.parameters
     assert 0.25 < max(float(weight.detach().abs().max()) for weight in weights) <= 0.3
     batch = list(range(6))
-    there, back = (one.forward(each.pairs, batch, CPU) for one, each in zip(run.learners, run.corpus, strict=True))
+    there, back = (one.forward(each, batch, CPU) for one, each in zip(run.learners, run.corpus, strict=True))
     agreement = sum(
         there.rows[j, n, i + 1] * back.rows[i, n, j + 1]
         for n in batch
@@ -288,7 +303,7 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
     targets = [w.detach() - 0.1 * min(1, clip / norm) * g for w, g in zip(weights, gradients, strict=True)]
     total, tokens = epoch._update(run, [batch], 0.1)
     assert total == pytest.approx(float(there.loss.detach() + back.loss.detach()))
-    assert tokens == sum(len(source) + len(target) + 2 for source, target in run.corpus[0].pairs)
+    assert tokens == sum(map(sum, run.corpus[0].lengths + 1))
     for weight, target in zip(weights, targets, strict=True):
         torch.testing.assert_close(weight.detach(), target)
 
@@ -322,7 +337,7 @@ def test_guidance_is_the_cross_entropy_of_attention_with_links(
     )
     configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
     run = begin_run(Task(configs, pairs, pairs, tmp_path / "pair", CPU, links), False)
-    there, back = (one.forward(each.pairs, [1, 0], CPU) for one, each in zip(run.learners, run.corpus, strict=True))
+    there, back = (one.forward(each, [1, 0], CPU) for one, each in zip(run.learners, run.corpus, strict=True))
     # of each link: target word, place in the batch, source word, share
     forward = [(1, 0, 0, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 0.5), (1, 1, 2, 0.5)]
     backward = [(0, 0, 1, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 1.0), (2, 1, 1, 1.0)]
@@ -376,16 +391,16 @@ def test_training_warms_up(tmp_path: Path) -> None:
 
 
 def test_batches_by_tokens() -> None:
-    pairs = [([1] * (n % 7), [1] * (n % 5)) for n in range(100)] + [([1], [1] * 40)]
-    batches = bucketed(pairs, 1, 12, random.Random(1))
+    lengths = np.array([(n % 7, n % 5) for n in range(100)] + [(1, 40)])
+    batches = bucketed(lengths, 1, 12, random.Random(1))
     assert sorted(number for batch in batches for number in batch) == list(range(101))
-    sizes = [len(batch) * max(len(pairs[number][1]) + 1 for number in batch) for batch in batches]
+    sizes = [len(batch) * max(lengths[number, 1] + 1 for number in batch) for batch in batches]
     assert sorted(sizes)[-2:] == [12, 41]
 
 
 def test_batches_without_learning_are_bounded_by_attention() -> None:
-    pairs = [([1] * length, [1] * length) for length in (3, 200, 200, 4, 200, 1000)] + [([1] * 1000, [])]
-    assert bucketed(pairs, 4, cells=2 * 202 * 201) == [[6], [0, 3], [1, 2], [4], [5]]
+    lengths = np.array([(length, length) for length in (3, 200, 200, 4, 200, 1000)] + [(1000, 0)])
+    assert bucketed(lengths, 4, cells=2 * 202 * 201) == [[6], [0, 3], [1, 2], [4], [5]]
 
 
 def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
@@ -449,12 +464,12 @@ def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
 
 
 def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
-    pairs = [([1] * (n % 7), [1] * (n % 5)) for n in range(100)]
-    batches = bucketed(pairs, 8, rng=random.Random(1))
+    lengths = np.array([(n % 7, n % 5) for n in range(100)])
+    batches = bucketed(lengths, 8, rng=random.Random(1))
     assert sorted(number for batch in batches for number in batch) == list(range(100))
     assert max(map(len, batches)) == 8
-    assert all(len({len(pairs[number][1]) for number in batch}) <= 2 for batch in batches)
-    assert bucketed(pairs, 8, rng=random.Random(1)) == batches != bucketed(pairs, 8, rng=random.Random(2))
+    assert all(len({lengths[number, 1] for number in batch}) <= 2 for batch in batches)
+    assert bucketed(lengths, 8, rng=random.Random(1)) == batches != bucketed(lengths, 8, rng=random.Random(2))
 
 
 def test_vocabulary(tmp_path: Path) -> None:
@@ -486,7 +501,7 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "target.vocabulary").write_bytes((tmp_path / "source.vocabulary").read_bytes())
     with pytest.raises(InputError, match=r"target\.vocabulary:[0-9]+: '.*' is not a subword of target\.bpe"):
         load_vocabulary(tmp_path, "target", True)
-    most = vocabulary_of(sentences, Training(bpe=4000))
+    most = vocabulary_of(Sentences.of(sentences), Training(bpe=4000))
     assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
     with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 subwords here: Vocabulary size"):
         build_vocabulary(sentences, Training(bpe=5))
@@ -517,9 +532,35 @@ def test_pieces_by_chance() -> None:
     ]
 
 
+def test_subwords_of_counts_are_those_of_the_sentences(sample: Path) -> None:
+    lines = (sample / "train.de").read_text(encoding="utf-8").split("\n")[:300]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=400,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        minloglevel=2,
+    )
+    assert learn(Counter(" ".join(lines).split(" ")), 400).pieces == Subwords(model.getvalue()).pieces
+
+
+def test_a_corpus_is_encoded_alike_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ModelConfig("x", "forward", ARCHITECTURE, Training(bpe=40), right_to_left=True)
+    pairs = [(PIECES[: n % 4], PIECES[n % 5 :]) for n in range(9)]
+    learners = begin(tmp_path / "model", [config], [(PIECES, PIECES)] * 9).learners
+    monkeypatch.setattr(encoding, "BLOCK", 2)
+    (corpus,) = encode(pairs, learners)
+    assert list(corpus.source) == [learners[0].source.encode(left) for left, _ in pairs]
+    assert list(corpus.target) == [learners[0].target.encode(right)[::-1] for _, right in pairs]
+    assert corpus.target_lengths.tolist() == [len(right) + 1 for _, right in pairs]
+
+
 def test_without_dropout_pieces_are_those_of_sentencepiece(sample: Path) -> None:
     words = sorted(set((sample / "train.de").read_text(encoding="utf-8").split()))
-    subwords = learn([[word] for word in words], 600)
+    subwords = learn(dict.fromkeys(words, 1), 600)
     rng = random.Random(2)
     strange = ["".join(rng.choices("abe\u00df\u65e5\u672c\u2581-\x00", k=rng.randint(1, 8))) for _ in range(500)]
     assert len(words) > 300
@@ -532,8 +573,8 @@ def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
     configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
     run = begin(tmp_path / "pair", configs, [(PIECES, PIECES[::-1])] * 9)
     there, back = encode(run.pairs, run.learners, dropout=Dropout(0.5, random.Random(1)))
-    assert there.pairs == [pair[::-1] for pair in back.pairs]
-    assert len({len(source) for source, _ in there.pairs}) > 1
+    assert (list(there.source), list(there.target)) == (list(back.target), list(back.source))
+    assert len(set(there.source.lengths)) > 1
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")

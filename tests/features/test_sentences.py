@@ -1,0 +1,43 @@
+import hashlib
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from features.ragged import Ragged
+from features.sentences import Sentences, TokenPairs
+
+ROWS = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=12)
+TOKENS = st.lists(st.lists(st.sampled_from(["a", "b", "\udce9", "日本"]), max_size=4), max_size=12)
+
+
+@given(ROWS, st.data())
+def test_rows_are_those_of_the_lists(rows: list[list[int]], data: st.DataObject) -> None:
+    ragged = Ragged.of(rows)
+    assert (len(ragged), list(ragged), [ragged[n] for n in range(len(rows))]) == (len(rows), rows, rows)
+    assert list(ragged.reversed()) == [row[::-1] for row in rows]
+    start, stop = data.draw(st.integers(0, 12)), data.draw(st.integers(0, 12))
+    assert list(ragged.part(slice(start, stop))) == rows[start:stop]
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=9)) if rows else []
+    assert list(ragged.take(np.array(chosen, np.int64))) == [rows[n] for n in chosen]
+    kept = np.array([len(row) > 1 for row in rows], np.bool_)
+    assert list(ragged.select(kept)) == [row for row in rows if len(row) > 1]
+    assert list(Ragged.joined([ragged, ragged.part(slice(1, 3))])) == rows + rows[1:3]
+
+
+@given(TOKENS)
+def test_sentences_are_those_of_the_list(sentences: list[list[str]]) -> None:
+    packed = Sentences.of(sentences)
+    assert (list(packed), [packed[n] for n in range(len(sentences))]) == (sentences, sentences)
+    assert list(packed[1:3]) == sentences[1:3]
+    words = [word for sentence in sentences[1:3] for word in sentence]
+    assert packed[1:3].counts() == {word: words.count(word) for word in words}
+
+
+@given(TOKENS)
+def test_the_digest_of_pairs_is_that_of_their_lines(sentences: list[list[str]]) -> None:
+    pairs = TokenPairs.of(zip(sentences, sentences[::-1], strict=True))
+    assert list(pairs) == list(zip(sentences, sentences[::-1], strict=True))
+    lines = "".join(f"{' '.join(left)}\t{' '.join(right)}\n" for left, right in pairs)
+    assert pairs.digest is not None
+    assert pairs.digest.digest() == hashlib.sha256(lines.encode("utf-8", "surrogateescape")).digest()
