@@ -216,7 +216,7 @@ def fit_confidence(
 def _cross_validated_scores(problem: Problem, tuning: Tuning, folds: int) -> Array:
     """(N,) scores of the candidates by weights tuned on the other folds, in units of their spread."""
     totals = np.zeros(len(problem.statistics))
-    with progress_bar("confidence", folds) as bar:
+    with progress_bar("confidence", folds, whole=True) as bar:
         for held, weights in fold_weights(problem, tuning.once, folds):
             scores = problem.candidates.scores(weights)  # (N,)
             rows = problem.candidates.rows_of(held)

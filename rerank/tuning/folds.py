@@ -69,7 +69,7 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
         InputError: `folds` is less than 2 or more than the number of sentences.
     """
     check_folds(folds, len(problem.candidates.sentences))
-    with progress_bar("folds", 2 * folds) as bar:
+    with progress_bar("folds", 2 * folds, whole=True) as bar:
         new, weights = cross_validated(problem, tuning, folds, bar)
         old, _ = cross_validated(without(problem, columns), tuning, folds, bar)
     return compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
