@@ -72,7 +72,9 @@ class Ragged:
         return Ragged(self.values[concatenated(self.ends[rows], lengths)], ends_of(lengths))
 
     def select(self, kept: NDArray[np.bool_]) -> "Ragged":
-        """Return the rows for which `kept` (R,) is true."""
+        """Return the rows for which `kept` (R,) is true. If they are all rows, nothing is copied."""
+        if kept.all():
+            return self
         return Ragged(self.values[np.repeat(kept, self.lengths)], ends_of(self.lengths[kept]))
 
     def reversed(self) -> "Ragged":

@@ -108,10 +108,14 @@ class Layout:
 
 
 class Order:
-    """A check that all lines of a sentence are contiguous. It stores all ids, about 60 bytes each."""
+    """A check that all lines of a sentence are contiguous.
+
+    Ids that count up from the first one need no memory. All other ids are stored, about 60 bytes each.
+    """
 
     def __init__(self) -> None:
-        self._met: set[int] = set()
+        self._counted: range | None = None  # ids from the first one, without gaps
+        self._others: set[int] = set()
         self._current: int | None = None
 
     def check(self, sentence: int) -> None:
@@ -123,11 +127,15 @@ class Order:
         if sentence == self._current:
             return
         self._current = sentence
-        if sentence in self._met:
+        known = self._counted or range(sentence, sentence)
+        if sentence in known or sentence in self._others:
             raise Fault(
                 f"sentence {sentence} comes again after others. `moses-rerank validate --regroup` puts a list in order"
             )
-        self._met.add(sentence)
+        if sentence == known.stop:
+            self._counted = range(known.start, sentence + 1)
+        else:
+            self._others.add(sentence)
 
 
 class EmptyLines:
