@@ -78,15 +78,16 @@ def choose_shortlist(
         features: labels of the features that only the shortlist has.
         sizes: sizes to compare. A single one is taken as it is.
         metric: metric to tune for.
-        folds: number of folds.
+        folds: number of folds, at most one for each sentence. With a single sentence, the first size is taken.
 
     Raises:
-        InputError: as `read_problem`, or there are too few sentences for the folds.
+        InputError: as `read_problem`.
     """
     start, tuned = weights
     tuning = settle({"metric": metric, "tuner": "kbmira", "runs": 1})  # many tunings, whose noise is below `TOLERANCE`
     (entire, _), (problem, _) = (read_problem(lists, start, tuning) for lists in (whole, scored))
-    compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 else ()
+    folds = min(folds, len(problem.candidates.sentences))
+    compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 < folds else ()
     best = max((each.score for each in compared), default=0.0)
     size = next((each.size for each in compared if each.score >= best - TOLERANCE), sizes[0])
     choice = ShortlistChoice(

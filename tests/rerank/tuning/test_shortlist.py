@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.filters import Filters
@@ -18,16 +19,16 @@ SENTENCES, CANDIDATES = 40, 40
 REFERENCE = "the {} man reads a long letter to his friend"
 
 
-def choose(write: Write, good: int, sizes: tuple[int, ...]) -> ShortlistChoice:
+def choose(write: Write, good: int, sizes: tuple[int, ...], sentences: int = SENTENCES) -> ShortlistChoice:
     """Choose for lists whose candidate with index `good` is the reference, which only the feature Late knows."""
     whole, scored = [], []
-    for sentence in range(SENTENCES):
+    for sentence in range(sentences):
         for index in range(CANDIDATES):
             text = REFERENCE.format(sentence) if index == good else f"the man {index} reads a letter to his friend"
             line = f"{sentence} ||| {text} ||| First= {-index}"
             whole.append(f"{line} ||| {-index}\n")
             scored.append(f"{line} Late= {int(index == good)} ||| {-index}\n")
-    references = "".join(f"{REFERENCE.format(sentence)}\n" for sentence in range(SENTENCES))
+    references = "".join(f"{REFERENCE.format(sentence)}\n" for sentence in range(sentences))
     paths = [write("references", references)]
     weights = (str(write("initial", "First= 1\n")), str(write("tuned", "First= 1\n")))
     lists = [
@@ -52,6 +53,11 @@ def test_a_given_size_is_taken_and_its_loss_measured(write: Write) -> None:
     choice = choose(write, 14, (5,))
     assert (choice.settings.size, choice.compared) == (5, ())
     assert choice.oracle < choice.oracle_of_all == 100
+
+
+@pytest.mark.parametrize("sentences", [1, 3])
+def test_a_dev_set_with_fewer_sentences_than_folds(write: Write, sentences: int) -> None:
+    assert choose(write, 3, SIZES, sentences).settings.size == 10
 
 
 def test_a_choice_is_read_as_it_was_written(write: Write, tmp_path: Path) -> None:
