@@ -154,7 +154,9 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
 
 def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that a run writes of them is the same experiment."""
-    monkeypatch.setattr("rerank.experiment.recipe.BUDGET", 1000)
+    monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
+    monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
+    monkeypatch.setattr("rerank.experiment.plan.measure_speeds", lambda *_: Speeds())
     monkeypatch.setattr(
         "rerank.experiment.recipe.SMALL",
         {"batch_size": 16, "embedding_size": 16, "hidden_size": 16, "attention_size": 16},

@@ -52,6 +52,31 @@ CorpusSize = tuple[TextSize, TextSize]
 """Sizes of the source and the target of a corpus."""
 
 
+@dataclass(frozen=True)
+class Speed:
+    """Time of a machine for one kind of network, relative to the constants of this module.
+
+    Attributes:
+        training: time of a training relative to `training_seconds`.
+        forward: time to score or translate relative to `FORWARD`.
+    """
+
+    training: float = 1.0
+    forward: float = 1.0
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Speed of a machine for each kind of network."""
+
+    recurrent: Speed = Speed()
+    transformer: Speed = Speed()
+
+    def of(self, architecture: Architecture) -> Speed:
+        """Return the speed for networks of an architecture."""
+        return self.recurrent if architecture.recurrent else self.transformer
+
+
 def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int]:
     """Return the multiplications of a forward pass per source token and per target token, approximately.
 
@@ -85,6 +110,10 @@ class Products:
     target: float
     backward: bool
 
+    def seconds(self, source: float, target: float, speed: Speed) -> float:
+        """Return the seconds in which a machine of this speed scores words of the source and the target."""
+        return FORWARD * speed.forward * (self.source * source + self.target * target)
+
 
 def products_of(
     architecture: Architecture, training: Training, predicted: TextSize, backward: bool = False
@@ -105,25 +134,53 @@ def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSi
         dev: sizes of the source and the target of dev.
         aligned: whether the corpus has a word alignment.
     """
-    architecture, training = request.settle()
+    _, training = request.settle()
     if request.backward:
         corpus, dev = corpus[::-1], dev[::-1]
-    model, pieces = products_of(architecture, training, corpus[1]), SUBWORDS if training.bpe else 1
-    positions = [pieces * side.words + side.lines for side in corpus]
-    batches = positions[1] / training.batch_tokens if training.batch_tokens else corpus[0].lines / training.batch_size
     epochs: float = training.epochs
     if training.updates:
-        epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, batches))
+        epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, _batches(training, corpus)))
+    seconds = epoch_seconds(request, corpus) * len(request.folders)
+    dev_epochs = training.fine_tuning_epochs * (DEV_FOLDS + 1) * dev[0].lines / max(1, corpus[0].lines)
+    lexicon = request.settle()[0].lexicon != "none" and not aligned
+    prepared = LEXICON * corpus[0].words * corpus[1].words / max(1, corpus[0].lines) if lexicon else 0.0
+    return prepared + (epochs + dev_epochs) * seconds + epochs * forward_seconds(request, corpus[1], dev)
+
+
+def epoch_seconds(request: TrainingRequest, corpus: CorpusSize, predicted: TextSize | None = None) -> float:
+    """Return the seconds of a core in which one model reads a corpus once in training.
+
+    Args:
+        request: the model. Of a pair of models it is one of both.
+        corpus: sizes of the texts that the model reads and predicts.
+        predicted: size of the training text that gives the vocabulary (default: that of the corpus).
+    """
+    architecture, training = request.settle()
+    model = products_of(architecture, training, predicted or corpus[1])
+    positions = _positions(training, corpus)
     layers = (architecture.encoder_layers, architecture.decoder_layers)
     tokens = sum(count * tokens for count, tokens in zip(layers, positions, strict=True))
     seconds = TRAIN * _products(model, corpus) + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
     if architecture.recurrent:
-        seconds += STEP * batches * sum(positions) / max(1, corpus[0].lines)
-    seconds *= (2 if training.r_drop else 1) * len(request.folders)
-    dev_epochs = training.fine_tuning_epochs * (DEV_FOLDS + 1) * dev[0].lines / max(1, corpus[0].lines)
-    lexicon = architecture.lexicon != "none" and not aligned
-    prepared = LEXICON * corpus[0].words * corpus[1].words / max(1, corpus[0].lines) if lexicon else 0.0
-    return prepared + (epochs + dev_epochs) * seconds + epochs * FORWARD * _products(model, dev)
+        seconds += STEP * _batches(training, corpus) * sum(positions) / max(1, corpus[0].lines)
+    return (2 if training.r_drop else 1) * seconds
+
+
+def forward_seconds(request: TrainingRequest, predicted: TextSize, texts: CorpusSize) -> float:
+    """Return the seconds of a core in which a model scores texts. `predicted` is the size of its training target."""
+    return FORWARD * _products(products_of(*request.settle(), predicted), texts)
+
+
+def _positions(training: Training, corpus: CorpusSize) -> list[float]:
+    """Return the tokens of both sides of a corpus."""
+    pieces = SUBWORDS if training.bpe else 1
+    return [pieces * side.words + side.lines for side in corpus]
+
+
+def _batches(training: Training, corpus: CorpusSize) -> float:
+    """Return the number of batches of an epoch."""
+    target = _positions(training, corpus)[1]
+    return target / training.batch_tokens if training.batch_tokens else corpus[0].lines / training.batch_size
 
 
 def _products(model: Products, texts: CorpusSize) -> float:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import add_device, add_jobs, declarers, read_jobs
+from rerank.commands.arguments import add_device, add_jobs, declarers
 
 HELP = "run all steps on the included sample corpus"
 EXAMPLES = """\
@@ -24,8 +24,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run all stages on the sample and print the report."""
     from features.feature import Resources
     from features.progress import show
-    from rerank.experiment.chain import run_experiment
+    from rerank.experiment.run import run_experiment
     from rerank.sample import sample_experiment
 
     experiment, resources = sample_experiment(arguments.output), Resources(arguments.device)
-    show(run_experiment(experiment, resources, read_jobs(arguments, len(experiment.models))))
+    show(run_experiment(experiment, resources, arguments.jobs))

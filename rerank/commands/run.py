@@ -8,7 +8,6 @@ from rerank.commands.arguments import (
     add_ray,
     add_resources,
     declarers,
-    read_jobs,
     read_resources,
 )
 
@@ -36,9 +35,9 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
-The default [models] and [features] are chosen by the size and vocabulary of the corpus. The run then takes
-about 25 minutes on two cores, less for a small corpus, and writes both tables to experiment.toml in the output folder.
-`moses-rerank init` writes an experiment file for given files.
+Without [models], `run` chooses models and features by the time that it may take: 25 minutes, or the number given by
+--minutes or the key `minutes`. It measures the speed of the machine first, prints the plan, and writes all tables to
+experiment.toml in the output folder. `moses-rerank init` writes an experiment file for given files.
 
 For several test sets, write one table [[test]] with a name for each. A test set without "reference" is reranked, and
 the report lists the changes. Without a test set, cross-validated results on dev are printed.
@@ -50,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, _ = declarers(parser)
     read("experiment", metavar="EXPERIMENT", help="experiment file (TOML)")
+    add(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="time of the run, for which models are chosen (default: `minutes` in EXPERIMENT, otherwise 25)",
+    )
     add_jobs(parser, "models and features")
     add_resources(parser)
     add_ray(parser, "training and scoring")
@@ -60,10 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run all stages that are not up to date, and print the reports."""
     from features.progress import show
-    from rerank.experiment.chain import run_experiment
     from rerank.experiment.file import read_experiment
+    from rerank.experiment.run import run_experiment
 
     resources = read_resources(arguments, arguments.ray)
-    experiment = read_experiment(arguments.experiment, allow_code=arguments.allow_code)
-    jobs = read_jobs(arguments, len(experiment.models))
-    show(run_experiment(experiment, resources, jobs, arguments.link, arguments.ray))
+    experiment = read_experiment(arguments.experiment, allow_code=arguments.allow_code, minutes=arguments.minutes)
+    show(run_experiment(experiment, resources, arguments.jobs, arguments.link, arguments.ray))

@@ -9,30 +9,27 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.models.config import read_config
-from features.models.cost import CorpusSize
+from features.models.cost import CorpusSize, Speeds
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code
-from moses_io.files.errors import InputError
-from moses_io.files.folders import locked, make_folder
-from moses_io.files.text import read_lines, write_text
+from moses_io.files.text import write_text
 from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import fit_confidence
-from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.costs import SHORT, Costs
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.file import Experiment
 from rerank.experiment.scoring import scoring_stages
-from rerank.experiment.stages import RECORD, Stage, folder_stage, run_stages
+from rerank.experiment.stages import Stage, folder_stage
 from rerank.linear.missing import Replacements, read_replacements
 from rerank.linear.selection import Outputs, choose_by_total, choose_by_weights
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
-from rerank.reranker.make import Ingredients, gains, make_reranker
+from rerank.reranker.make import Ingredients, make_reranker
 from rerank.systems.attention import attend as read_choices
 from rerank.tuning.ablation import write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
@@ -41,61 +38,12 @@ from rerank.tuning.shortlist import CHOICE
 from rerank.tuning.tune import tune
 
 
-def run_experiment(
-    experiment: Experiment, resources: Resources, jobs: int = 1, link: bool = False, address: str = ""
-) -> list[str]:
-    """Run the stages that are not up to date, and return the lines of the reports.
-
-    The folder of results gets:
-
-    - the models, the scored lists and `weights.ini`
-    - `confidence.json`: fitted sentence-level confidence estimation (quality estimation)
-    - `ablation.txt` and `ablation.json`: contribution of each feature
-    - for each test set `NAME.moses`, `NAME.reranked` and `NAME.report.txt`, `.html` and `.json`. The reports of an
-      unnamed test set are `report.txt` and so on
-    - for each test set `NAME.attention.npz`, if a feature uses a model with attention: the attention on both
-      translations
-    - `reranker`: the folder that can be applied to new lists
-
-    Args:
-        experiment: the experiment.
-        resources: device, precision and cache of features.
-        jobs: maximum number of models and features at a time.
-        link: whether the reranker gets links to models and tables instead of copies.
-        address: address of a Ray cluster, or empty for processes of this machine.
-
-    Returns:
-        Lines of the reports. Without test sets, they are lines of tuning and ablation.
-
-    Raises:
-        InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
-    """
-    check_inputs(experiment)
-    try_features(experiment, resources)
-    stages = stages_of(experiment, resources, link)
-    _make_folder(experiment, stages)
-    with locked(experiment.output):
-        run_stages(stages, experiment.output / RECORD, jobs, address)
-    reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
-    if len(reports) > 1:
-        return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]
-    return next(iter(reports.values())) if reports else gains(_ingredients(experiment, link))
-
-
-def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
-    """Make the folder of results. Raise `InputError` if a stage would overwrite an input of the experiment."""
-    inputs = {os.path.realpath(path) for path in experiment.files}
-    for path in (path for stage in stages for path in stage.outputs):
-        if os.path.realpath(path) in inputs:
-            raise InputError(f"{path}: the experiment reads this file and would write over it. Name another output")
-    models = experiment.output / "models"
-    if models.is_symlink():
-        raise InputError(f"{models}: a symbolic link, expected a folder. Remove it")
-    make_folder(experiment.output if experiment.trained_models else models)
-
-
 def stages_of(
-    experiment: Experiment, resources: Resources, link: bool = False, corpus: CorpusSize | None = None
+    experiment: Experiment,
+    resources: Resources,
+    link: bool = False,
+    corpus: CorpusSize | None = None,
+    speeds: Speeds | None = None,
 ) -> list[Stage]:
     """Return all stages in order.
 
@@ -104,11 +52,12 @@ def stages_of(
         resources: device, precision and cache of features.
         link: whether the reranker links to its models and tables instead of copying them.
         corpus: size of the corpus if its files do not exist yet.
+        speeds: speed of the machine, if it was measured.
     """
-    tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus)
+    tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus, speeds)
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
-        stages += trainings(experiment, resources.device, corpus)
+        stages += trainings(experiment, resources.device, costs)
     stages += scoring_stages(experiment, resources, costs)
     stages += [_tune(experiment, costs), _confide(experiment, costs)]
     stages += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
@@ -125,12 +74,9 @@ def _spell_out(experiment: Experiment) -> Stage:
     return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT)
 
 
-def trainings(experiment: Experiment, device: str, corpus: CorpusSize | None = None) -> list[Stage]:
-    """Return one stage per model. A pair of models that train together has one stage.
-
-    `corpus` is the size of the corpus if its files do not exist yet.
-    """
-    stages, costs = [], Costs(experiment, device, corpus)
+def trainings(experiment: Experiment, device: str, costs: Costs) -> list[Stage]:
+    """Return one stage per model. A pair of models that train together has one stage."""
+    stages = []
     for name, entry in experiment.models.items():
         request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
         files = TrainingFiles(corpus=request.reads(experiment.train), dev=experiment.dev.texts)
@@ -284,8 +230,12 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles, costs: Costs)
 
 
 def _columns(experiment: Experiment, names: Iterable[str]) -> dict[str, str]:
-    """Return the paths of the ablation results by set, for sets with references. Dev always has them."""
-    judged = [name for name in names if experiment.features and experiment.sets[name].reference]
+    """Return the paths of the ablation results by set, for sets with references. Dev always has them.
+
+    There are none without features, or if the experiment has no ablation.
+    """
+    ablated = experiment.ablation and experiment.features
+    judged = [name for name in names if ablated and experiment.sets[name].reference]
     return {name: experiment.result(f"{name}.ablation.json") for name in judged}
 
 
@@ -294,7 +244,8 @@ def _of(stage: str, test: str) -> str:
     return stage if test == UNNAMED else f"{stage}, {test}"
 
 
-def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
+def ingredients(experiment: Experiment, link: bool) -> Ingredients:
+    """Return what the reranker of an experiment is made of. `link`: with links instead of copies."""
     requests = experiment.requests()
     return Ingredients(
         requests=tuple(requests),
@@ -302,7 +253,7 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
         corpus=experiment.train,
         dev=experiment.dev.source,
         reports=tuple((name, experiment.report(name, "txt")) for name in experiment.tests),
-        ablation=experiment.result("ablation.txt") if requests else "",
+        ablation=experiment.result("ablation.txt") if requests and experiment.ablation else "",
         confidence=experiment.result(CONFIDENCE),
         candidates=experiment.candidates,
         shortlist=experiment.result(CHOICE) if experiment.shortlist else "",
@@ -313,18 +264,18 @@ def _ingredients(experiment: Experiment, link: bool) -> Ingredients:
 
 def _keep(experiment: Experiment, link: bool) -> Stage:
     """Return the stage that makes the reranker, a folder that can be applied to new lists."""
-    ingredients, train = _ingredients(experiment, link), experiment.train
-    requests, candidates = ingredients.requests, ingredients.candidates
-    counted = (train.source, ingredients.dev)
+    parts, train = ingredients(experiment, link), experiment.train
+    requests, candidates = parts.requests, parts.candidates
+    counted = (train.source, parts.dev)
     inputs = (
-        ingredients.weights, ingredients.confidence, *(path for _, path in ingredients.reports), ingredients.ablation,
+        parts.weights, parts.confidence, *(path for _, path in parts.reports), parts.ablation,
         *(part for request in requests if not request.row.one_list for part in request.files), *counted,
-        *(folder for each in candidates for folder in each.folders), ingredients.shortlist,
-        ingredients.shortlist_weights,
+        *(folder for each in candidates for folder in each.folders), parts.shortlist,
+        parts.shortlist_weights,
     )  # fmt: skip
     settings = [
         [request.identity for request in requests],
-        [name for name, _ in ingredients.reports],
+        [name for name, _ in parts.reports],
         link,
         [os.path.basename(path) for path in (train.target, *counted)],
     ]
@@ -335,6 +286,6 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
 
     def make(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left an incomplete folder
-        make_reranker(ingredients, folder)
+        make_reranker(parts, folder)
 
     return folder_stage("save the reranker", inputs, settings, experiment.result("reranker"), make, work=SHORT)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from features.models.config import read_config
-from features.models.cost import FORWARD, CorpusSize, Products, TextSize, products_of, training_seconds
+from features.models.cost import CorpusSize, Products, Speed, Speeds, TextSize, products_of, training_seconds
+from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
-from features.request import FeatureRequest, split_values
+from features.request import FeatureRequest, split_values, together
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input
 from rerank.experiment.clock import Work
@@ -31,8 +32,8 @@ from rerank.tuning.folds import FOLDS
 START = 3.0
 """Seconds to start a process with torch and to load a model."""
 
-GPU = 20
-"""Speed of a GPU relative to a core."""
+GPU = Speed(training=1 / 20, forward=1 / 20)
+"""Assumed speed of a GPU if it was not measured."""
 
 SHARED = 0.45
 """Part of the steps of a forward model that is computed, as candidates share their prefixes."""
@@ -130,11 +131,14 @@ class Costs:
         experiment: the experiment.
         device: `auto`, `cpu` or `cuda`.
         corpus: sizes of both sides of the corpus. None: they are counted.
+        speeds: speed of the machine. None: it is assumed.
     """
 
-    def __init__(self, experiment: Experiment, device: str, corpus: CorpusSize | None = None) -> None:
-        self._experiment, self._speed = experiment, GPU if uses_gpu(device) else 1
-        self._corpus = corpus
+    def __init__(
+        self, experiment: Experiment, device: str, corpus: CorpusSize | None = None, speeds: Speeds | None = None
+    ) -> None:
+        self._experiment, self._corpus = experiment, corpus
+        self._speeds = speeds or (Speeds(GPU, GPU) if uses_gpu(device) else Speeds())
 
     @functools.cached_property
     def corpus(self) -> CorpusSize:
@@ -148,16 +152,17 @@ class Costs:
         files = self._experiment.dev.texts
         dev = text_size(files.source), text_size(files.target)
         seconds = training_seconds(request, self.corpus, dev, aligned=self._experiment.train.alignment != "")
-        return Work("train", START + seconds / self._speed, _trained(request, folder))
+        speed = self._speeds.of(request.settle()[0]).training
+        return Work("train", START + seconds * speed, _trained(request, folder))
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""
         size, seconds = self._listed(name), 0.0
         for request in self._experiment.candidates:
             for folder in request.folders:
-                model = self._model(folder)
-                seconds += FORWARD * size.source * (model.source + SEARCH * request.size * model.target)
-        return Work("translate", START + seconds / self._speed + READ * size.candidates)
+                model, speed = self._model(folder)
+                seconds += model.seconds(size.source, SEARCH * request.size * size.source, speed)
+        return Work("translate", START + seconds + READ * size.candidates)
 
     @property
     def shortlist(self) -> int:
@@ -172,14 +177,14 @@ class Costs:
         if not folders:
             return Work("features", READ * size.candidates + TEXT * size.words * len(requests))
         seconds = sum(self._model_seconds(folder, size) for folder in folders)
-        return Work("score", START + seconds / self._speed + READ * size.candidates)
+        return Work("score", START + seconds + READ * size.candidates)
 
     def attention(self, name: str, folders: Sequence[str]) -> Work:
         """Return the work of storing the attention on the translations of Moses and of the reranker."""
         size = self._listed(name)
         two = ListSize(size.sentences, size.source, 2 * size.sentences, 2 * size.source, 0)
         seconds = sum(self._model_seconds(folder, two) for folder in folders) / SHARED
-        return Work("attend", START + seconds / self._speed)
+        return Work("attend", START + seconds)
 
     def reading(self, name: str, shortlist: int = 0) -> Work:
         """Return the work of reading a list or its shortlist."""
@@ -242,6 +247,14 @@ class Costs:
         new = [max(1, len(split_values(each.argument)[1])) for each in self._experiment.features.values()]
         return self._merged("dev").values + sum(new)
 
+    def use(self) -> float:
+        """Return the expected seconds in which the reranker processes 1,000 sentences like those of dev."""
+        first, late = self._experiment.split_requests("dev")
+        works = [self.scoring("dev", group) for group in together(first)]
+        works += [self.scoring("dev", group, self.shortlist) for group in together(late)]
+        works += [self.translation("dev"), self.reading("dev")]
+        return 1000 * sum(work.seconds for work in works) / max(1, self._listed("dev").sentences)
+
     @property
     def folds(self) -> int:
         """Number of folds of a cross-validation."""
@@ -270,23 +283,24 @@ class Costs:
 
     def _model_seconds(self, folder: str, size: ListSize) -> float:
         """Return the seconds of a core in which a model scores a list."""
-        model = self._model(folder)
+        model, speed = self._model(folder)
         if model.backward:
-            predicted = size.candidates * size.source / max(1, size.sentences)
-            return FORWARD * (model.source * size.words + model.target * predicted)
-        return FORWARD * (model.source * size.source + SHARED * model.target * size.words)
+            return model.seconds(size.words, size.candidates * size.source / max(1, size.sentences), speed)
+        return model.seconds(size.source, SHARED * size.words, speed)
 
-    def _model(self, folder: str) -> Products:
-        """Return the computation of a model of the experiment, or of an existing model folder."""
+    def _model(self, folder: str) -> tuple[Products, Speed]:
+        """Return computation and speed of a model of the experiment, or of an existing model folder."""
         experiment = self._experiment
         for name, entry in experiment.models.items():
             for part in entry.request.folders:
                 if os.path.normpath(folder) == os.path.normpath(experiment.model(f"{name}/{part}")):
-                    backward = entry.request.backward or part == "backward"
-                    return products_of(*entry.request.settle(), self.corpus[0 if backward else 1], backward)
+                    return self._products(*entry.request.settle(), entry.request.backward or part == "backward")
         config = read_config(Path(folder))
-        backward = config.direction == "backward"
-        return products_of(config.architecture, config.training, self.corpus[0 if backward else 1], backward)
+        return self._products(config.architecture, config.training, config.direction == "backward")
+
+    def _products(self, architecture: Architecture, training: Training, backward: bool) -> tuple[Products, Speed]:
+        predicted = self.corpus[0 if backward else 1]
+        return products_of(architecture, training, predicted, backward), self._speeds.of(architecture)
 
 
 def _trained(request: TrainingRequest, folder: str) -> float:

@@ -1,6 +1,7 @@
 """The experiment file (TOML), which names corpora, n-best lists, models and features."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from rerank.experiment.entries import (
     read_tests,
     translating,
 )
-from rerank.experiment.recipe import find_recipe, inspect_corpus
+from rerank.experiment.recipe import Recipe
 from rerank.experiment.toml import (
     as_table,
     check_code,
@@ -50,13 +51,19 @@ from rerank.tuning.tune import FoldSettings, settle
 from rerank.tuning.tuning_set import Lists
 
 KEYS = (
-    "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "shortlist", "tuning",
-    "trained_models", "code",
+    "minutes", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "shortlist",
+    "tuning", "report", "trained_models", "code",
 )  # fmt: skip
 """Keys of an experiment file."""
 
-HEAD = ("Overwritten by each run of an experiment that names no models and features. To change it, make a copy.",)
-"""Comment lines at the top of the complete experiment file that a run without models and features writes."""
+HEAD = ("Overwritten by each run of an experiment that names no models. To change it, make a copy.",)
+"""Comment lines at the top of the complete experiment file that a run without models writes."""
+
+MINUTES = 25.0
+"""Default minutes of a run that chooses its models."""
+
+MOST_MINUTES = 1e5
+"""Maximum minutes of a run, some two months."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,11 @@ class Experiment:
         features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
         tuning: settings of the tuning.
         shortlist: features that are computed only for the best candidates by the others, or None if there are none.
-        text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
-            the experiment file itself names models or features.
+        ablation: whether reports have an ablation, the contribution of each feature.
         trained_models: folder of models that are already trained, or empty if this experiment trains them.
+        unplanned: the tables, if models and features are still to be chosen, otherwise None.
+        text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
+            the experiment file itself names them.
     """
 
     train: ParallelFiles
@@ -106,8 +115,10 @@ class Experiment:
     features: dict[str, FeatureRequest]
     tuning: TuningEntry
     shortlist: ShortlistEntry | None = None
-    text: str = ""
+    ablation: bool = True
     trained_models: str = ""
+    unplanned: "Unplanned | None" = None
+    text: str = ""
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
@@ -189,13 +200,42 @@ class Experiment:
         return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
 
 
-def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Experiment:
+@dataclass(frozen=True)
+class Unplanned:
+    """Tables of an experiment whose models are chosen by the time of the run.
+
+    Attributes:
+        minutes: minutes of the run.
+        values: the tables, without the key `minutes`.
+        folder: base folder of relative paths.
+    """
+
+    minutes: float
+    values: dict[str, Any]
+    folder: Path
+
+    def with_recipe(self, recipe: Recipe, remarks: Sequence[str] = ()) -> Experiment:
+        """Return the experiment with the models of a recipe. Its features are added to those of the tables.
+
+        `remarks` are comment lines that describe the models.
+        """
+        own = {key: self.values[key] for key in ("shortlist", "tuning", "report") if key in self.values}
+        tables: dict[str, Any] = recipe.tables | own
+        tables["features"] = recipe.features | feature_texts(self.values)
+        experiment = experiment_of(self.values | tables, self.folder)
+        files = moved(self.values, self.folder, experiment.output.resolve())
+        text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": (*recipe.remarks, *remarks)})
+        return replace(experiment, text=text)
+
+
+def read_experiment(path: str, output: str = "", allow_code: bool = False, minutes: float | None = None) -> Experiment:
     """Read and check an experiment file.
 
     Args:
         path: the file.
         output: folder of results that replaces the one in the file (default: the one in the file).
         allow_code: whether features may run code of users even if the file is not the user's own (`is_own`).
+        minutes: time of a run, which replaces the one in the file (default: the one in the file).
 
     Raises:
         InputError: the file cannot be read, a key is unknown, missing or of the wrong type, or a feature runs code
@@ -204,7 +244,8 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False) -> Ex
     values = read_toml(path)
     with at(f"{path}: "):
         check_code(values, path, allow_code)
-    return _checked(values | ({"output": os.path.abspath(output)} if output else {}), path)
+    values |= {"output": os.path.abspath(output)} if output else {}
+    return _checked(values | ({} if minutes is None else {"minutes": minutes}), path)
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
@@ -228,8 +269,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         InputError: a key is unknown, missing or of the wrong type, or settings are incompatible.
     """
     check_keys(values, KEYS)
-    if "models" not in values and "features" not in values:
-        return _with_recipe(values, folder)
+    unplanned = _unplanned(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     train = read_corpus(as_table(values.get("train", {}), "train"), folder)
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
@@ -248,10 +288,25 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         output=folder / path_of(values, "output"),
         models=models,
         features=features,
-        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features), SELECTION in values),
-        shortlist=read_shortlist(values["shortlist"], features) if "shortlist" in values else None,
+        tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features or unplanned), SELECTION in values),
+        shortlist=read_shortlist(values["shortlist"], features) if "shortlist" in values and not unplanned else None,
+        ablation=_reports(as_table(values.get("report", {}), "report")),
         trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
+        unplanned=unplanned,
     )
+
+
+def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
+    """Return the tables if models are to be chosen: with `minutes`, or with neither models nor features."""
+    if "minutes" not in values:
+        return None if "models" in values or "features" in values else Unplanned(MINUTES, values, folder)
+    for key in ("models", "trained_models"):
+        if key in values:
+            raise InputError(f"minutes: chooses models, and {key} names them. Remove one of both")
+    minutes = values["minutes"]
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= MOST_MINUTES:
+        raise InputError(f"minutes: expected a number above 0, found {minutes!r}")
+    return Unplanned(float(minutes), {key: value for key, value in values.items() if key != "minutes"}, folder)
 
 
 def _code(values: dict[str, Any], folder: Path) -> str:
@@ -262,18 +317,13 @@ def _code(values: dict[str, Any], folder: Path) -> str:
     return code
 
 
-def _with_recipe(values: dict[str, Any], folder: Path) -> Experiment:
-    """Return an experiment whose models and features are chosen by the size and vocabulary of the corpus."""
-    train, dev = (
-        read_corpus(as_table(values.get("train", {}), "train"), folder),
-        read_set(values.get("dev", {}), "dev", folder),
-    )
-    recipe = find_recipe(inspect_corpus(train, dev.texts))
-    tables = recipe.tables | {key: values[key] for key in ("shortlist", "tuning") if key in values}
-    experiment = experiment_of(values | tables, folder)
-    files = moved(values, folder, experiment.output.resolve())
-    text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": recipe.remarks})
-    return replace(experiment, text=text)
+def _reports(values: dict[str, Any]) -> bool:
+    """Read the table `[report]`: whether reports have an ablation."""
+    check_keys(values, ("ablation",), "report.")
+    ablation = values.get("ablation", True)
+    if not isinstance(ablation, bool):
+        raise InputError(f"report.ablation: expected true or false, found {ablation!r}")
+    return ablation
 
 
 def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:

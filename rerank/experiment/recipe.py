@@ -1,29 +1,40 @@
-"""Default models and features for an experiment that names none, chosen by size and vocabulary of its corpus."""
+"""Models and features for an experiment that names none, chosen by size and vocabulary of its corpus."""
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from features.models.config import DEV_FOLDS
-from features.models.cost import TextSize, training_seconds
+from features.models.cost import SUBWORDS
 from features.models.settings import Training
-from features.models.training.request import TrainingRequest
 from moses_io.files.streams import check_plain
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
-BUDGET = 1_700_000
-"""Maximum target words, over all epochs, for training an `rnnsearch`.
+MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
+"""Names of the models, in the order in which they improve the result.
 
-Two such models train in about 10 minutes on two cores.
+Models whose names end in 2 are transformers, the others `rnnsearch`.
 """
 
-EPOCHS, FEWEST_UPDATES = 4, 1_500
-"""Epochs of a training within the budget, and its minimum updates.
+SMALL_MODELS = MODELS[:2]
+"""Models of small corpora."""
 
-With fewer updates the settings are `SMALL`, and epochs are added as far as the budget allows.
-"""
+EPOCHS, WORDS = 4, 2_500_000
+"""Epochs of an `rnnsearch` after which another model helps more, and target words that are enough on large corpora."""
+
+MOST = 12
+"""Maximum epochs of an `rnnsearch`."""
+
+STEP = 500_000
+"""Target words of an `rnnsearch` by which its training is made longer, at most an epoch."""
+
+TWICE = 2
+"""Epochs of a transformer for each epoch of an `rnnsearch`."""
+
+FEWEST_UPDATES = 1_500
+"""Minimum updates of `EPOCHS` epochs. With fewer the corpus is small: it has the settings `SMALL` and two models."""
 
 SMALL = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
 """Settings of an `rnnsearch` on a small corpus."""
@@ -51,10 +62,7 @@ TRANSFORMER: dict[str, Any] = {
     "feedforward_size": 256, "lexicon": "bias", "tied_softmax": True, "dropout": 0.2, "bfloat16": True,
     "learning_rate": 0.005, "warmup_updates": 400, "batch_tokens": 2000, "average_checkpoints": 3,
 }  # fmt: skip
-"""Settings of an additional model if the corpus is not `SMALL`. It complements the `rnnsearch` models."""
-
-TRANSFORMER_BUDGET = 2 * BUDGET
-"""Maximum target words, over all epochs, for the transformer."""
+"""Settings of a transformer."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
@@ -65,11 +73,18 @@ PIECES = 4_000
 It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
 """
 
+LABELS = {
+    "left-to-right": "NMTltr",
+    "right-to-left": "NMTrtl",
+    "right-to-left-2": "NMTrtl2",
+    "left-to-right-2": "NMTltr2",
+}
+"""Labels of the features of models, except the backward one."""
+
 BACKWARD = {"NMTback": "neural:backward[logprob]"}
 """Feature of the backward model. It takes longer than all others, so only a shortlist gets it."""
 
 JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
-SHORTER = ("To save time, remove the transformer or `backward`, together with its feature.",)
 ADAPTED = (
     "Training ends with fine-tuning on dev (`fine_tuning_epochs`). Each fold of dev is scored by a model that was not "
     "tuned on it.",
@@ -148,74 +163,150 @@ class Recipe:
     Attributes:
         models: the table `[models]`.
         features: the table `[features]`.
-        remarks: comment lines that describe the corpus and the training time.
-        longer: an additional model with its feature, for users with more time, or None if it is not known to help.
+        remarks: comment lines that describe the corpus and the models.
         shortlist: the table `[shortlist]`, or empty if there is none.
+        report: the table `[report]`, or empty if there is none.
     """
 
     models: dict[str, dict[str, Any]]
     features: dict[str, str]
     remarks: tuple[str, ...]
-    longer: "Recipe | None" = None
-    shortlist: Mapping[str, Any] = field(default_factory=dict)
+    shortlist: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
 
     @property
     def tables(self) -> dict[str, Any]:
         """The tables of the experiment file by name."""
         tables = {"models": self.models, "features": self.features}
-        return tables | ({"shortlist": dict(self.shortlist)} if self.shortlist else {})
+        optional = {"shortlist": self.shortlist, "report": self.report}
+        return tables | {name: table for name, table in optional.items() if table}
 
 
-def find_recipe(corpus: Corpus) -> Recipe:
-    """Return models that train within the budget, and their features. `docs/lab/choices.md` has the experiments."""
-    # Each sentence pair adds one `</s>` to the target words.
-    words, batch, sides = corpus.target.words + corpus.pairs, Training().batch_size, (corpus.source, corpus.target)
-    most = max(1, BUDGET // words)
-    epochs = min(EPOCHS, most)
-    settings: dict[str, Any] = {"preset": "rnnsearch", "epochs": epochs, "lexicon": "bias"}
-    if small := epochs * corpus.pairs < FEWEST_UPDATES * batch:
-        needed = math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs)
-        settings |= {**SMALL, "epochs": min(most, max(epochs, needed))}
-    else:
-        settings |= LARGE
-    if words > BUDGET:
-        settings["updates"] = BUDGET * corpus.pairs // (words * settings.get("batch_size", batch))
-    known = all(side.unknown <= MOST_UNKNOWN for side in sides)
-    if not known or any(side.vocabulary > MOST_WORDS for side in sides):
-        settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
-    if known or (not small and corpus.pairs >= FEWEST_JOINING):
-        settings["candidates"] = CANDIDATES
-    elif small and (adapt := _adapt(corpus, settings["epochs"])):
-        settings["fine_tuning_epochs"] = adapt
-    return _with_models(corpus, settings, small)
+@dataclass(frozen=True)
+class Scope:
+    """What a run does besides training.
 
-
-def _with_models(corpus: Corpus, settings: dict[str, Any], small: bool) -> Recipe:
-    """Return a recipe of two `rnnsearch` models, left to right and right to left.
-
-    If the corpus is not small, a transformer and a backward model are added. The transformer trains first, as it takes
-    longest. The backward model trains last, because other models can translate and score at the same time.
+    Attributes:
+        ablation: whether reports have the contribution of each feature.
+        translations: whether models may add translations to the lists.
+        whole_lists: whether models other than the backward one score all candidates, instead of a shortlist.
     """
-    values = _values(settings)
-    models = {"left-to-right": settings, "right-to-left": {**settings, "right_to_left": True}}
-    features = {"NMTltr": f"neural:left-to-right[{values}]", "NMTrtl": f"neural:right-to-left[{values}]"}
-    longer = None
-    if not small:
-        third, longer = (_transformer(corpus, settings, order) for order in ("right-to-left", "left-to-right"))
-        backward = {key: value for key, value in settings.items() if key != "candidates"} | {"backward": True}
-        models, features = third.models | models | {"backward": backward}, features | third.features | BACKWARD
+
+    ablation: bool = True
+    translations: bool = True
+    whole_lists: bool = True
+
+
+SCOPES = (
+    Scope(),
+    Scope(ablation=False),
+    Scope(ablation=False, translations=False),
+    Scope(ablation=False, translations=False, whole_lists=False),
+)
+"""Scopes in the order in which time is saved."""
+
+
+def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0]) -> Recipe:
+    """Return models, their settings and their features. `docs/lab/choices.md` has the experiments.
+
+    Args:
+        corpus: the corpus.
+        epochs: epochs of each model, by names of `MODELS`. A transformer reads the corpus `TWICE` as often.
+        scope: what the run does besides training.
+    """
+    # The longest trainings begin first, and the backward model is the last one, as others translate meanwhile.
+    names = sorted(epochs, key=lambda name: (name == "backward", not name.endswith("-2"), MODELS.index(name)))
+    joins = scope.translations and _joins(corpus)
+    values = JOINED_VALUES if joins else ALONE_VALUES
+    models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names}
+    features = {label: f"neural:{name}[{values}]" for name, label in LABELS.items() if name in models}
+    late = [] if scope.whole_lists else list(features)
+    if "backward" in models:
+        features |= BACKWARD
+        late += BACKWARD
+    adapted = any("fine_tuning_epochs" in settings for settings in models.values())
     return Recipe(
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
-        remarks=(
-            *_remarks(corpus, models),
-            *(() if small else SHORTER),
-            *(JOINED if "candidates" in settings else ()),
-            *(ADAPTED if "fine_tuning_epochs" in settings else ()),
-        ),
-        longer=longer,
-        shortlist={} if small else {"features": list(BACKWARD)},
+        remarks=(*_remarks(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
+        shortlist={"features": late} if late else {},
+        report={} if scope.ablation else {"ablation": False},
     )
+
+
+def is_small(corpus: Corpus) -> bool:
+    """Return whether the usual epochs have too few updates for the usual batches."""
+    return EPOCHS * corpus.pairs < FEWEST_UPDATES * Training().batch_size
+
+
+def _words(corpus: Corpus) -> int:
+    """Return the target words of an epoch. Each sentence pair adds one `</s>`."""
+    return corpus.target.words + corpus.pairs
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How long an `rnnsearch` trains, in epochs.
+
+    Attributes:
+        least: epochs after which another model helps more.
+        most: maximum.
+        step: epochs by which a training is made longer.
+    """
+
+    least: float
+    most: float
+    step: float
+
+
+def find_depth(corpus: Corpus) -> Depth:
+    """Return how long an `rnnsearch` trains on a corpus."""
+    if is_small(corpus):
+        most = max(EPOCHS, math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs))
+        return Depth(least=max(1, most // 2), most=most, step=max(1, most // 4))
+    words = _words(corpus)
+    step = min(1.0, STEP / words)
+    least = step * math.ceil(min(EPOCHS, WORDS / words) / step)
+    return Depth(least=least, most=MOST, step=step)
+
+
+def _is_known(corpus: Corpus) -> bool:
+    return max(corpus.source.unknown, corpus.target.unknown) <= MOST_UNKNOWN
+
+
+def _joins(corpus: Corpus) -> bool:
+    """Return whether models add translations to the lists."""
+    return _is_known(corpus) or (not is_small(corpus) and corpus.pairs >= FEWEST_JOINING)
+
+
+def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:
+    """Return the table of a model. `names` are all models."""
+    transformer, small, sides = name.endswith("-2"), is_small(corpus), (corpus.source, corpus.target)
+    settings: dict[str, Any]
+    if transformer:
+        settings = {**TRANSFORMER, **_length(corpus, TWICE * epochs, TRANSFORMER["batch_tokens"])}
+    else:
+        settings = {"preset": "rnnsearch", **_length(corpus, epochs), "lexicon": "bias", **(SMALL if small else LARGE)}
+    if not _is_known(corpus) or any(side.vocabulary > MOST_WORDS for side in sides):
+        settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
+    order = name.removesuffix("-2")
+    if joins and name != "backward":
+        settings |= {"translate_with": order} if transformer and order in names else {"candidates": CANDIDATES}
+    elif small and (adapt := _adapt(corpus, settings["epochs"])):
+        settings["fine_tuning_epochs"] = adapt
+    if order == "right-to-left":
+        settings["right_to_left"] = True
+    return settings | ({"backward": True} if name == "backward" else {})
+
+
+def _length(corpus: Corpus, epochs: float, batch_tokens: int = 0) -> dict[str, int]:
+    """Return the settings `epochs` and, if the last epoch is not whole, `updates`."""
+    whole = math.ceil(epochs - 1e-6)
+    if abs(whole - epochs) < 1e-6:
+        return {"epochs": whole}
+    tokens = SUBWORDS * corpus.target.words + corpus.pairs
+    batches = tokens / batch_tokens if batch_tokens else corpus.pairs / Training().batch_size
+    return {"epochs": whole, "updates": max(1, int(epochs * batches))}
 
 
 def _adapt(corpus: Corpus, epochs: int) -> int:
@@ -226,59 +317,12 @@ def _adapt(corpus: Corpus, epochs: int) -> int:
     return min(ADAPT, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
-def _values(settings: dict[str, Any]) -> str:
-    return JOINED_VALUES if "candidates" in settings else ALONE_VALUES
-
-
-def _transformer(corpus: Corpus, beside: dict[str, Any], order: str) -> Recipe:
-    """Return a recipe of one transformer.
-
-    If models add candidates, it translates together with the `rnnsearch` of this order.
-
-    Args:
-        corpus: the corpus.
-        beside: settings of the `rnnsearch` models.
-        order: "left-to-right" or "right-to-left".
-    """
-    words = corpus.target.words + corpus.pairs
-    settings = TRANSFORMER | {"epochs": max(1, TRANSFORMER_BUDGET // words)}
-    if words > TRANSFORMER_BUDGET:
-        settings["updates"] = TRANSFORMER_BUDGET // TRANSFORMER["batch_tokens"]
-    if "bpe" in beside:
-        settings["bpe"] = beside["bpe"]
-    if "candidates" in beside:
-        settings["translate_with"] = order
-    if order == "right-to-left":
-        settings["right_to_left"] = True
-    label = {"left-to-right": "NMTltr2", "right-to-left": "NMTrtl2"}[order]
-    minutes = _minutes(corpus, settings)
-    return Recipe(
-        models={f"{order}-2": settings},
-        features={label: f"neural:{order}-2[{_values(beside)}]"},
-        remarks=(f"An optional model, which takes {minutes} min on one core, with its feature below:",),
-    )
-
-
-def _remarks(corpus: Corpus, models: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-    """Return comment lines that describe the corpus and estimate the training time."""
+def _remarks(corpus: Corpus) -> tuple[str, ...]:
+    """Return comment lines that describe the corpus."""
     source, target = corpus.source, corpus.target
-    minutes = {settings["preset"]: _minutes(corpus, settings) for settings in models.values()}
-    units = "subwords" if "bpe" in models["left-to-right"] else "whole words"
-    which = f" `rnnsearch` and {minutes['transformer']} for the transformer" if "transformer" in minutes else " model"
     return (
         f"Chosen for {corpus.pairs:,} sentence pairs. Words that occur at least twice: {source.vocabulary:,} in "
         f"the source and {target.vocabulary:,} in the target.",
         f"Of dev's words {100 * source.unknown:.1f} % in the source and {100 * target.unknown:.1f} % in the target are "
         "not among them.",
-        f"Models read {units}. Training takes about {minutes['rnnsearch']} min on one core for each{which}.",
-        "More epochs may improve the models.",
     )
-
-
-def _minutes(corpus: Corpus, model: dict[str, Any]) -> int:
-    """Return the minutes in which a model trains on one core."""
-    others = ("preset", "candidates", "translate_with", "right_to_left", "backward")
-    request = TrainingRequest(model["preset"], settings={key: model[key] for key in model if key not in others})
-    source, target = (TextSize(corpus.pairs, side.words, side.vocabulary) for side in (corpus.source, corpus.target))
-    part = corpus.dev / corpus.pairs
-    return max(1, round(training_seconds(request, (source, target), (source.part(part), target.part(part))) / 60))

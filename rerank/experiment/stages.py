@@ -119,6 +119,13 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
                 clock.end(ready.name)
 
 
+def expected_seconds(stages: Sequence[Stage], jobs: int) -> float:
+    """Return the expected time of stages if all of them run, up to `jobs` at a time. All must have expected work."""
+    clock = Clock(min(jobs, len(stages)), partial(_ready, needs=_needs(stages)))
+    clock.waiting = list(stages)
+    return clock.left() or 0.0
+
+
 def _outdated(
     stages: Sequence[Stage], record: "_Record", needs: Mapping[str, frozenset[str]], ran: Mapping[str, bool]
 ) -> set[str]:

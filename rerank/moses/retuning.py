@@ -21,13 +21,12 @@ from moses_io.files.streams import open_output
 from moses_io.files.text import ParallelFiles
 from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
-from rerank.experiment.chain import run_experiment
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment, experiment_of
+from rerank.experiment.run import run_experiment
 from rerank.experiment.stages import Stage, run_stages
 from rerank.experiment.toml import check_code, read_toml
-from rerank.experiment.workers import jobs_for
 
 LOG = "decoder.log"
 """Name of the file with the decoder's stderr, next to the list."""
@@ -184,7 +183,7 @@ def retune(
     if _is_usable(printed, source, whole.tuning.filters.marks):
         dev = replace(dev, moses_output=printed)
         whole = _experiment(experiment, _tables(decoder, dev, corpus, folder), allow_code)
-    return run_experiment(whole, resources, jobs or jobs_for(len(whole.models), resources.device))
+    return run_experiment(whole, resources, jobs)
 
 
 def _decoding(decoder: Decoder, source: str, *outputs: str) -> Stage:

@@ -12,8 +12,8 @@ import pytest
 from features.feature import Resources
 from features.models.alignment import Aligner
 from moses_io.files.text import read_lines, tokens
-from rerank.experiment.chain import run_experiment
 from rerank.experiment.file import read_experiment
+from rerank.experiment.run import run_experiment
 
 pytestmark = pytest.mark.filterwarnings("ignore:the new features")
 

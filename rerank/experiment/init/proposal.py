@@ -1,18 +1,19 @@
 """The experiment file that `init` proposes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from features.kinds.language_model import require_kenlm
 from moses_io.files.errors import InputError, printable, shown
 from moses_io.files.streams import STANDARD
 from rerank.experiment.entries import table_of_tests
+from rerank.experiment.file import MINUTES, experiment_of
 from rerank.experiment.init.roles import Roles
-from rerank.experiment.recipe import Recipe, find_recipe, inspect_corpus
-from rerank.experiment.toml import entry, moved, write_experiment
+from rerank.experiment.plan import assumed_plan, plan_lines
+from rerank.experiment.recipe import LABELS
+from rerank.experiment.toml import moved, write_experiment
 from rerank.linear.weights import log_unmatched, read_initial_weights
 
 HEAD = (
@@ -20,6 +21,10 @@ HEAD = (
     "A second run repeats only the stages whose inputs have changed. Paths are relative to the folder of this file.",
 )
 REMARKS = {
+    "minutes": (
+        "Time of a run in minutes. `run` chooses models and features for it and writes them to experiment.toml in the",
+        "folder of results. To name models, copy tables from there and remove this key.",
+    ),
     "output": ("Folder of all results: reports, weights, translations, and `reranker`, which reranks new lists.",),
     "initial_weights": ("Initial weights, with which Moses decoded.",),
     "train": ("Training corpus of the models.",),
@@ -27,11 +32,11 @@ REMARKS = {
     "test": (
         "Test set, reranked and, if it has references, evaluated. For several, write tables [[test]] with names.",
     ),
-    "models": ("Models to train, by name. `moses-rerank presets` lists presets and settings.",),
     "features": (
-        "Features in addition to Moses' own, by label. neural:NAME uses the model NAME of the table [models].",
+        "Features in addition to Moses' own and those of the models. `moses-rerank features` lists all kinds:",
+        'Posteriors = "posteriors"',
+        'Length = "length"',
     ),
-    "shortlist": ("Features that take long. They are computed only for the best candidates by all other features.",),
     "tuning.metric": ("Metric to tune for: bleu, chrf, ter, or a weighted sum such as bleu+chrf:0.7,0.3.",),
 }
 """Comment lines above each key of the file."""
@@ -39,13 +44,9 @@ NO_TEST = (
     "No test set was found. Add one here, with or without references:",
     'test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }',
 )
-MORE_FEATURES = (
-    "Further features to add. `moses-rerank features` lists all kinds:",
-    'Posteriors = "posteriors"',
-    'Length = "length"',
-)
 SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool, {set} is dev, test, or the name of a test set'
 """Another feature, for lists to which models add no candidates."""
+ASSUMED = "`run` measures the speed of the machine first, so its plan may differ."
 
 
 def propose(roles: Roles, output: str) -> bytes:
@@ -59,8 +60,6 @@ def propose(roles: Roles, output: str) -> bytes:
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
     log_unmatched(roles.space, read_initial_weights(roles.start, roles.space), roles.start)
-    corpus = inspect_corpus(roles.train, roles.dev.texts)
-    recipe = find_recipe(corpus)
     files = {
         "initial_weights": roles.start,
         "train": {name: path for name, path in asdict(roles.train).items() if path},
@@ -68,37 +67,22 @@ def propose(roles: Roles, output: str) -> bytes:
         "test": table_of_tests(roles.tests),
         "ngrams": roles.ngrams,
     }
-    files = moved(files, Path.cwd(), Path(output).resolve().parent)
-    ngrams, left_out = _ngrams(files.pop("ngrams"), {*recipe.features, *roles.space.columns})
-    values = {
-        "output": "work",
-        **files,
-        **recipe.tables,
-        "features": recipe.features | ngrams,
-        "tuning": {"metric": "bleu"},
-    }
+    folder = Path(output).resolve().parent
+    files = moved(files, Path.cwd(), folder)
+    ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), *roles.space.columns})
+    values = {"minutes": round(MINUTES), "output": "work", **files, "features": ngrams, "tuning": {"metric": "bleu"}}
+    experiment = experiment_of(values, folder)
+    assert experiment.unplanned is not None
+    plan = assumed_plan(experiment, experiment.unplanned)
+    joins = any("candidates" in settings for settings in plan.recipe.models.values())
     remarks = {
         **REMARKS,
-        **_proposed(recipe, left_out),
         "": HEAD,
+        "minutes": (*REMARKS["minutes"], *plan.recipe.remarks, *plan_lines(plan), ASSUMED),
         "test": REMARKS["test"] if roles.tests else NO_TEST,
-        "models": REMARKS["models"] + recipe.remarks,
+        "features": (*REMARKS["features"], *([] if joins else [SCORES]), *left_out),
     }
     return _encoded(write_experiment(values, remarks), output)
-
-
-def _proposed(recipe: Recipe, left_out: Sequence[str]) -> dict[str, Sequence[str]]:
-    """Return comments above the first model and the first feature that propose further entries."""
-    joins = any("candidates" in settings for settings in recipe.models.values())
-    features, models = [*MORE_FEATURES, *([] if joins else [SCORES]), *left_out], []
-    if recipe.longer:
-        models = [*recipe.longer.remarks, *_lines(recipe.longer.models)]
-        features += _lines(recipe.longer.features)
-    return {f"models.{next(iter(recipe.models))}": models, f"features.{next(iter(recipe.features))}": features}
-
-
-def _lines(table: Mapping[str, Any]) -> list[str]:
-    return [entry(key, value).rstrip() for key, value in table.items()]
 
 
 def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -19,11 +19,12 @@ from moses_io.files.folders import InUse, locked, make_folder, remove
 from moses_io.files.json_files import write_json
 from moses_io.files.streams import check_plain, numbered_lines, open_output
 from moses_io.files.text import ParallelFiles, encode, read_parallel, read_references, tokens
-from rerank.experiment.chain import run_experiment, stages_of, trainings
+from rerank.experiment.chain import stages_of, trainings
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.clock import Work
-from rerank.experiment.costs import SHORT, text_size
+from rerank.experiment.costs import SHORT, Costs, text_size
 from rerank.experiment.file import Experiment
+from rerank.experiment.run import run_experiment
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.grid import Cell, Replicate, cells, corpus_of, replicates
@@ -248,7 +249,8 @@ def _corpus_size(study: Study, size: int) -> CorpusSize:
 
 def _trainings(study: Study, replicate: Replicate, device: str) -> list[Stage]:
     names = replicate.experiment.models
-    made = trainings(replicate.experiment, device, _corpus_size(study, replicate.size))
+    costs = Costs(replicate.experiment, device, _corpus_size(study, replicate.size))
+    made = trainings(replicate.experiment, device, costs)
     stages = zip(names, made, strict=True)
     return [_going_on(replace(stage, name=f"train {replicate.name}/{name}"), stage.outputs) for name, stage in stages]
 

@@ -21,9 +21,10 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import digest
 from moses_io.merge import merge_lists
 from rerank import Reranker
-from rerank.experiment.chain import attend, attentive, evaluate, run_experiment
+from rerank.experiment.chain import attend, attentive, evaluate
 from rerank.experiment.costs import Costs
 from rerank.experiment.file import read_experiment
+from rerank.experiment.run import run_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
 

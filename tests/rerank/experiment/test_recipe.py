@@ -18,18 +18,27 @@ from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.file import Experiment, read_experiment
 from rerank.experiment.recipe import (
     ADAPT,
-    BUDGET,
     CANDIDATES,
     EPOCHS,
     FEWEST_UPDATES,
     LARGE,
+    MODELS,
+    MOST,
     PIECES,
+    SCOPES,
     SMALL,
-    TRANSFORMER_BUDGET,
+    SMALL_MODELS,
+    STEP,
+    TRANSFORMER,
+    WORDS,
     Corpus,
+    Recipe,
+    Scope,
     Side,
+    find_depth,
     find_recipe,
     inspect_corpus,
+    is_small,
 )
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -78,25 +87,36 @@ def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_00
     return Corpus(pairs=pairs, dev=dev, source=dataclasses.replace(side, unknown=unknown), target=side)
 
 
+def recipe_of(made: Corpus, scope: Scope = SCOPES[0]) -> Recipe:
+    """Return the recipe of all models of a corpus with the least epochs."""
+    names = SMALL_MODELS if is_small(made) else MODELS
+    return find_recipe(made, dict.fromkeys(names, find_depth(made).least), scope)
+
+
 def settings_of(made: Corpus) -> dict[str, Any]:
     """Return the settings of the `rnnsearch` that reads from left to right."""
-    models = find_recipe(made).models
+    models = recipe_of(made).models
     assert models["right-to-left"] == {**models["left-to-right"], "right_to_left": True}
     return models["left-to-right"]
 
 
-@pytest.mark.parametrize("pairs", [10, 300, 5_000, 6_000, 10_000, 29_000, 60_000, 200_000, 10**7])
-def test_a_model_reads_as_much_as_the_budget_has(pairs: int) -> None:
-    """Small corpora are read as often as the least updates take, large ones not even once."""
-    settings = settings_of(corpus(pairs))
-    updates = settings.get("updates", settings["epochs"] * math.ceil(pairs / settings.get("batch_size", 32)))
-    words = min(updates * settings.get("batch_size", 32), settings["epochs"] * pairs) * 13
-    assert words <= BUDGET
-    assert updates >= FEWEST_UPDATES
-    assert settings["epochs"] >= EPOCHS or words > BUDGET / 2
-    assert ("updates" in settings) == (pairs * 13 > BUDGET)
-    assert settings["lexicon"] == "bias"
-    assert settings.items() >= (SMALL if "batch_size" in settings else LARGE).items()
+@pytest.mark.parametrize("pairs", [10, 300, 5_000, 6_000, 10_000, 11_999])
+def test_a_small_corpus_is_read_until_there_are_enough_updates(pairs: int) -> None:
+    made = corpus(pairs)
+    depth = find_depth(made)
+    assert is_small(made) and depth.most >= EPOCHS and 1 <= depth.least <= depth.most
+    assert depth.most * pairs >= FEWEST_UPDATES * SMALL["batch_size"]
+    assert settings_of(made).items() >= SMALL.items()
+
+
+@pytest.mark.parametrize("pairs", [12_000, 29_000, 60_000, 200_000, 10**7])
+def test_a_large_corpus_need_not_be_read_as_often(pairs: int) -> None:
+    made = corpus(pairs)
+    depth, words = find_depth(made), 13 * pairs
+    assert not is_small(made) and depth.most == MOST
+    assert depth.step * words <= STEP * 1.001 and depth.step <= 1
+    assert min(EPOCHS, WORDS / words) <= depth.least <= min(EPOCHS, WORDS / words) + depth.step
+    assert settings_of(made).items() >= LARGE.items()
 
 
 def test_the_sample_is_small(sample: Path) -> None:
@@ -104,16 +124,25 @@ def test_the_sample_is_small(sample: Path) -> None:
         ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
     )
     made = {"preset": "rnnsearch", "epochs": EPOCHS, "lexicon": "bias", "candidates": CANDIDATES, **SMALL}
-    assert settings_of(inspect_corpus(train, dev)) == made
+    of_sample = inspect_corpus(train, dev)
+    assert find_depth(of_sample).most == EPOCHS
+    assert find_recipe(of_sample, {"left-to-right": EPOCHS}).models == {"left-to-right": made}
 
 
-def test_long_sentences_in_small_batches_use_the_budget_up() -> None:
-    """Few pairs with many words each: less than one epoch is read, in small batches."""
-    made = corpus(40_000)
-    settings = settings_of(dataclasses.replace(made, target=dataclasses.replace(made.target, words=2_360_000)))
-    words = settings["updates"] * settings["batch_size"] * 60
-    assert (settings["batch_size"], settings["epochs"]) == (SMALL["batch_size"], 1)
-    assert 0.99 * BUDGET < words <= BUDGET
+def test_part_of_an_epoch_is_a_number_of_updates() -> None:
+    made = corpus(320_000)
+    models = find_recipe(made, {"left-to-right": 0.25, "right-to-left": 1.5, "right-to-left-2": 2.0}).models
+    assert (models["left-to-right"]["epochs"], models["left-to-right"]["updates"]) == (1, 2_500)
+    assert (models["right-to-left"]["epochs"], models["right-to-left"]["updates"]) == (2, 15_000)
+    assert models["right-to-left-2"]["epochs"] == 4 and "updates" not in models["right-to-left-2"]
+
+
+def test_what_saves_time() -> None:
+    whole, *_, short = (recipe_of(corpus(29_000, 0.03), scope) for scope in SCOPES)
+    assert whole.shortlist == {"features": ["NMTback"]} and whole.report == {}
+    assert short.shortlist == {"features": ["NMTltr", "NMTrtl", "NMTrtl2", "NMTltr2", "NMTback"]}
+    assert short.tables["report"] == {"ablation": False}
+    assert not any("candidates" in settings or "translate_with" in settings for settings in short.models.values())
 
 
 def test_many_words_or_many_unknown_ones_make_pieces() -> None:
@@ -121,7 +150,7 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
     assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == PIECES
     assert settings_of(corpus(900, unknown=0.194))["bpe"] == 450
     assert settings_of(corpus(9_000, unknown=0.194, letters=3_000))["bpe"] == 6_000
-    assert any("19.4 % in the source" in remark for remark in find_recipe(corpus(9_000, unknown=0.194)).remarks)
+    assert any("19.4 % in the source" in remark for remark in recipe_of(corpus(9_000, unknown=0.194)).remarks)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +165,11 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
     ],
 )
 def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int, unknown: float, joins: bool) -> None:
-    recipe = find_recipe(corpus(pairs, unknown=unknown))
+    recipe = recipe_of(corpus(pairs, unknown=unknown))
     assert settings_of(corpus(pairs, unknown=unknown)).get("candidates") == (CANDIDATES if joins else None)
     requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
     values = {request.argument.partition("[")[0]: request.values for request in requests[:-1]}
-    assert list(values) == sorted(recipe.models, key=lambda name: (name == "backward", name))
+    assert values.keys() == recipe.models.keys()
     assert values.pop("backward", "[logprob]") == "[logprob]"
     assert set(values.values()) == {f"[logprob,{'added' if joins else 'entropy'}]"}
     assert requests[-1].text == "consensus:chrf"
@@ -155,58 +184,36 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
 def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev: int, epochs: int | None) -> None:
     """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
     made = corpus(pairs, unknown=unknown, dev=dev)
-    settings, remarks = settings_of(made), find_recipe(made).remarks
-    assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in remarks[-1]) == bool(epochs)
+    recipe = find_recipe(made, {"left-to-right": EPOCHS})
+    settings = recipe.models["left-to-right"]
+    assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in recipe.remarks[-1]) == bool(epochs)
     if epochs:
         assert epochs * (DEV_FOLDS + 1) * dev <= settings["epochs"] * pairs
-        without = minutes(find_recipe(dataclasses.replace(made, dev=49)).remarks)
-        assert without < minutes(remarks) <= 2 * without + 1
 
 
-def minutes(remarks: tuple[str, ...]) -> int:
-    return int(" ".join(remarks).partition("takes about ")[2].partition(" ")[0])
-
-
-@pytest.mark.parametrize(
-    ("pairs", "epochs", "updates", "joins"),
-    [(12_000, 21, None, False), (29_000, 9, None, True), (100_000, 2, None, True), (2_000_000, 1, 1_700, True)],
-)
-def test_larger_corpora_have_a_transformer(pairs: int, epochs: int, updates: int | None, joins: bool) -> None:
-    """It reads twice as much, and the same pieces; so does one of the other order, for those who have more time."""
-    recipe = find_recipe(corpus(pairs, unknown=0.04))
-    assert recipe.longer is not None and next(iter(recipe.models)) == "right-to-left-2"
-    for name, leader in (("right-to-left-2", "right-to-left"), ("left-to-right-2", "left-to-right")):
-        settings = (recipe.models | recipe.longer.models)[name]
-        assert settings.get("translate_with") == (leader if joins else None)
-        assert settings["bpe"] == recipe.models[leader]["bpe"]
-        assert settings.get("right-to-left") == recipe.models[leader].get("right-to-left")
-        assert (settings["epochs"], settings.get("updates")) == (epochs, updates)
-        assert (2_000 * updates if updates else epochs * pairs * 13) <= TRANSFORMER_BUDGET
-    values = "logprob,added" if joins else "logprob,entropy"
-    assert recipe.longer.features == {"NMTltr2": f"neural:left-to-right-2[{values}]"}
-    assert "for the transformer" in " ".join(recipe.remarks) and "To save time" in " ".join(recipe.remarks)
+@pytest.mark.parametrize(("pairs", "joins"), [(12_000, False), (29_000, True), (2_000_000, True)])
+def test_larger_corpora_have_transformers(pairs: int, joins: bool) -> None:
+    """They read twice as much and the same subwords, and translate with the model of their order."""
+    recipe = recipe_of(corpus(pairs, unknown=0.04))
+    assert list(recipe.models)[:2] == ["right-to-left-2", "left-to-right-2"]
+    for name in ("right-to-left-2", "left-to-right-2"):
+        settings, beside = recipe.models[name], recipe.models[name.removesuffix("-2")]
+        assert settings.items() >= TRANSFORMER.items()
+        assert settings.get("translate_with") == (name.removesuffix("-2") if joins else None)
+        assert settings["bpe"] == beside["bpe"] and settings.get("right_to_left") == beside.get("right_to_left")
+        batches = beside.get("updates", beside["epochs"] * pairs / 32)
+        updates = settings.get("updates", settings["epochs"] * (12 * 1.35 + 1) * pairs / 2_000)
+        assert updates * 2_000 / ((12 * 1.35 + 1) * 32) == pytest.approx(2 * batches, rel=0.01)
 
 
 @pytest.mark.parametrize("unknown", [0.04, 0.004])
 @pytest.mark.parametrize("pairs", [12_000, 29_000, 2_000_000])
 def test_larger_corpora_have_a_backward_model(pairs: int, unknown: float) -> None:
     """It reads as much as an `rnnsearch` that reads from left to right, trains last and does not translate."""
-    models = find_recipe(corpus(pairs, unknown=unknown)).models
+    models = recipe_of(corpus(pairs, unknown=unknown)).models
     beside = {key: value for key, value in models["left-to-right"].items() if key != "candidates"}
     assert models["backward"] == {**beside, "backward": True}
-    assert (list(models)[-1], len(models)) == ("backward", 4)
-
-
-def test_the_backward_model_scores_a_shortlist() -> None:
-    assert find_recipe(corpus(29_000, 0.03)).tables["shortlist"] == {"features": ["NMTback"]}
-    assert "shortlist" not in find_recipe(corpus(5_000, 0.03)).tables
-
-
-@pytest.mark.parametrize(("pairs", "unknown"), [(6_000, 0.004), (10_000, 0.04), (10_000, 0.004)])
-def test_small_corpora_have_two_models(pairs: int, unknown: float) -> None:
-    recipe = find_recipe(corpus(pairs, unknown=unknown))
-    assert (list(recipe.models), recipe.longer) == (["left-to-right", "right-to-left"], None)
-    assert "transformer" not in " ".join(recipe.remarks) and "To save time" not in " ".join(recipe.remarks)
+    assert (list(models)[-1], len(models)) == ("backward", 5)
 
 
 @pytest.fixture
@@ -221,22 +228,68 @@ def files(experiment: Experiment) -> list[str]:
     return [os.path.realpath(path) for path in experiment.files]
 
 
+def planned(experiment: Experiment) -> Experiment:
+    """Return the experiment with two models."""
+    assert experiment.unplanned is not None
+    made = inspect_corpus(experiment.train, experiment.dev.texts)
+    return experiment.unplanned.with_recipe(find_recipe(made, dict.fromkeys(SMALL_MODELS, 1)))
+
+
 def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:
     tables = (
         '\n[[test]]\nname = "news"\nsource = "news.de"\nnbest = "news.nbest"\n\n[tuning]\nseed = 7\nfallback = true\n'
+        "\n[report]\nablation = false\n"
     )
     (folder / "e.toml").write_text((folder / "e.toml").read_text() + tables)
-    experiment = read_experiment(str(folder / "e.toml"))
+    experiment = planned(read_experiment(str(folder / "e.toml")))
     assert {part for each in experiment.features.values() for part in each.parts} == set(experiment.models) != set()
     experiment.output.mkdir(parents=True)
     (experiment.output / "experiment.toml").write_text(experiment.text)
     again = read_experiment(f"{experiment.output}/experiment.toml")
     assert files(again) == files(experiment)
     assert (again.models, again.tuning, again.output) == (experiment.models, experiment.tuning, experiment.output)
+    assert (again.ablation, again.unplanned, again.text) == (False, None, "")
     assert [(each.label, each.kind, each.argument) for each in again.features.values()] == [
         (each.label, each.kind, each.argument) for each in experiment.features.values()
     ]
-    assert again.text == ""
+
+
+def test_named_features_are_kept_beside_those_of_the_models(folder: Path) -> None:
+    text = 'minutes = 5\n' + (folder / "e.toml").read_text()
+    (folder / "e.toml").write_text(f'{text}\n[features]\nLen = "length"\nConsensus = "consensus:bleu"\n')
+    experiment = read_experiment(str(folder / "e.toml"))
+    assert experiment.unplanned is not None and experiment.unplanned.minutes == 5
+    assert {label: each.text for label, each in planned(experiment).features.items()}.items() >= {
+        "Len": "length", "Consensus": "consensus:bleu"
+    }.items()  # fmt: skip
+    assert {"NMTltr", "NMTrtl"} < planned(experiment).features.keys()
+
+
+@pytest.mark.parametrize(
+    ("tables", "fault"),
+    [
+        ('minutes = 5\n[models]\none = { preset = "rnnsearch" }', "minutes: chooses models, and models names them"),
+        ('minutes = 5\ntrained_models = "models"', "minutes: chooses models, and trained_models names them"),
+        ("minutes = 0", "minutes: expected a number above 0, found 0"),
+        ("minutes = -1.5", "minutes: expected a number above 0, found -1.5"),
+        ("minutes = nan", "minutes: expected a number above 0, found nan"),
+        ("minutes = true", "minutes: expected a number above 0, found True"),
+        ('minutes = "5"', "minutes: expected a number above 0, found '5'"),
+        ("[report]\nablation = 1", "report.ablation: expected true or false, found 1"),
+        ("[report]\nablate = true", "unknown key report.ablate"),
+    ],
+)
+def test_keys_of_plan_and_report_that_are_wrong(folder: Path, tables: str, fault: str) -> None:
+    (folder / "e.toml").write_text(f"{(folder / 'e.toml').read_text()}\n{tables}\n")
+    with pytest.raises(InputError, match=f"e.toml: {fault}"):
+        read_experiment(str(folder / "e.toml"))
+
+
+def test_minutes_of_the_command_come_before_those_of_the_file(folder: Path) -> None:
+    path = folder / "e.toml"
+    path.write_text(f"minutes = 5\n{path.read_text()}")
+    asked, of_file = (read_experiment(str(path), minutes=minutes).unplanned for minutes in (90, None))
+    assert asked and of_file and (asked.minutes, of_file.minutes) == (90, 5)
 
 
 def test_whoever_names_a_model_or_a_feature_gets_no_others(folder: Path) -> None:
@@ -249,13 +302,13 @@ def test_whoever_names_a_model_or_a_feature_gets_no_others(folder: Path) -> None
     ):
         (folder / "e.toml").write_text(f"{text}\n{tables}\n")
         experiment = read_experiment(str(folder / "e.toml"))
-        assert (len(experiment.models), len(experiment.features), experiment.text) == (models, features, "")
+        assert (len(experiment.models), len(experiment.features), experiment.unplanned) == (models, features, None)
 
 
 def test_a_corpus_that_cannot_be_looked_at(folder: Path) -> None:
     (folder / "train.en").write_text("one line\n")
-    with pytest.raises(InputError, match=r"e\.toml: .*train\.en has 1 lines, .*train\.de has 6000"):
-        read_experiment(str(folder / "e.toml"))
+    with pytest.raises(InputError, match=r"train\.en has 1 lines, .*train\.de has 6000"):
+        planned(read_experiment(str(folder / "e.toml")))
 
 
 def test_a_model_that_no_feature_uses_is_told(

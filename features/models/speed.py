@@ -1,0 +1,94 @@
+"""Speed of this machine in training and scoring, measured with random weights on texts as long as those of a corpus."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from features.arrays import Integers
+from features.models.batches import CELLS, bucketed, pad
+from features.models.cost import SUBWORDS, CorpusSize, Speed, TextSize, epoch_seconds, forward_seconds
+from features.models.device import find_device, multiplies_bfloat16
+from features.models.network.model import EncoderDecoder
+from features.models.tables import find
+from features.models.training.request import TrainingRequest
+from features.models.vocabulary import END
+
+SECONDS, WARM_UP = 3.0, 3
+"""Seconds of a measurement, and batches before it, as the first ones are slower."""
+
+TRANSLATIONS = 8
+"""Entries of the random lexicon for each source word."""
+
+
+def measure_speed(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str) -> Speed:
+    """Return the speed of this machine for the network of a forward model. This takes about 8 seconds.
+
+    Args:
+        request: the model.
+        lengths: (P, 2) words of source and target of some sentence pairs.
+        predicted: size of the training text that the model predicts.
+        device: `auto`, `cpu` or `cuda`.
+    """
+    torch.manual_seed(1)
+    architecture, training = request.settle()
+    place, size = find_device(device), int(training.bpe or predicted.vocabulary) + END + 1
+    network = EncoderDecoder(architecture, size, size, training.dropout, training.word_dropout).to(place)
+    if network.lexicon:
+        network.lexicon.words[:, :TRANSLATIONS] = torch.randint(END + 1, size, (size, TRANSLATIONS), device=place)
+        network.lexicon.probabilities[:, :TRANSLATIONS] = 1 / TRANSLATIONS
+    optimizer = find("optimizer", training.optimizer)(network.parameters(), lr=training.learning_rate)
+    low = training.bfloat16 and multiplies_bfloat16(place)
+    pieces = np.ceil(lengths * (SUBWORDS if training.bpe else 1)).astype(np.int64)  # (P, 2) tokens
+
+    def loss(batch: Sequence[int], smoothing: float = 0.0, r_drop: float = 0.0) -> torch.Tensor:
+        sides = (pad([_random(count, size) for count in side], place) for side in pieces[batch].T.tolist())
+        total: torch.Tensor = network(*sides, smoothing, r_drop).loss  # ()
+        return total / len(batch)
+
+    def train(batch: Sequence[int]) -> None:
+        optimizer.zero_grad()
+        with torch.autocast(place.type, torch.bfloat16, enabled=low):
+            result = loss(batch, training.label_smoothing, training.r_drop)
+        result.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        result.item()  # waits for the GPU
+
+    @torch.inference_mode()
+    def score(batch: Sequence[int]) -> None:
+        loss(batch).item()
+
+    batches = bucketed(pieces, training.batch_size, training.batch_tokens)
+    trained = _ratio(train, batches, lambda batch: epoch_seconds(request, _sizes(lengths[batch]), predicted))
+    network.eval()
+    batches = bucketed(pieces, 64, cells=CELLS)
+    scored = _ratio(score, batches, lambda batch: forward_seconds(request, predicted, _sizes(lengths[batch])))
+    return Speed(training=trained, forward=scored)
+
+
+def _ratio(
+    step: Callable[[Sequence[int]], None], batches: list[list[int]], cost: Callable[[list[int]], float]
+) -> float:
+    """Return the seconds of a step on batches in random order, relative to its cost, over some seconds."""
+    order, taken, expected, number = np.random.default_rng(1).permutation(len(batches)), 0.0, 0.0, 0
+    while taken < SECONDS:
+        batch = batches[order[number % len(order)]]
+        began = time.perf_counter()
+        step(batch)
+        if number >= WARM_UP:
+            taken, expected = taken + time.perf_counter() - began, expected + cost(batch)
+        number += 1
+    return taken / expected
+
+
+def _random(count: int, size: int) -> list[int]:
+    """Return random words."""
+    words: list[int] = torch.randint(END + 1, size, (count,)).tolist()
+    return words
+
+
+def _sizes(lengths: Integers) -> CorpusSize:
+    """Return the sizes of sentence pairs with these lengths (B, 2) in words."""
+    source, target = (TextSize(len(lengths), float(words), 0) for words in lengths.sum(axis=0))
+    return source, target
