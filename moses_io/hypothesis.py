@@ -10,9 +10,11 @@ A line is `id ||| text ||| features ||| total ||| more…`, split at `|||` with 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 
 from moses_io.files.errors import Fault, shown
-from moses_io.files.text import decode, number, numbers, tokens, without_line_end
+from moses_io.files.text import LARGEST, NUMBER, decode, encode, number, numbers, tokens, without_line_end
 
 UNLABELLED = "Unlabelled"
 """Name of the feature that holds all values without a name."""
@@ -92,6 +94,47 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         else:
             dense.append((name, values))
     return Hypothesis(int(identifier), number, fields, tuple(dense), sparse)
+
+
+class LineParser:
+    """Parses the lines of a list, as `parse_line` does.
+
+    Most lines of a list have the same labels, each with the same number of values. The features of such a line are read
+    by one regular expression, which is made from a line before. Other lines are left to `parse_line`.
+    """
+
+    def __init__(self) -> None:
+        self._pattern: re.Pattern[bytes] | None = None
+        self._features: tuple[tuple[str, slice], ...] = ()  # each name, and the place of its values among all values
+
+    def parse(self, line: bytes, number: int) -> Hypothesis:
+        """Parse one line. Arguments and errors are those of `parse_line`."""
+        fields = tuple(line.split(_BARS))
+        match = self._pattern.fullmatch(fields[2]) if self._pattern and len(fields) > 2 else None
+        if match:
+            identifier, values = fields[0].strip(b" "), tuple(map(float, match.groups()))
+            if identifier.isdigit() and len(identifier) <= 18 and min(values) >= -LARGEST and max(values) <= LARGEST:
+                dense = tuple((name, values[place]) for name, place in self._features)
+                return Hypothesis(int(identifier), number, fields, dense, {})
+        hypothesis = parse_line(line, number)
+        if not hypothesis.sparse and hypothesis.dense:
+            self._expect(tuple((name, len(values)) for name, values in hypothesis.dense))
+        return hypothesis
+
+    def _expect(self, layout: tuple[tuple[str, int], ...]) -> None:
+        """Expect lines with these features and numbers of values."""
+        self._pattern = _pattern(layout)
+        ends = tuple(accumulate(count for _, count in layout))
+        self._features = tuple((name, slice(end - count, end)) for (name, count), end in zip(layout, ends, strict=True))
+
+
+@lru_cache(16)
+def _pattern(layout: tuple[tuple[str, int], ...]) -> re.Pattern[bytes]:
+    """Return the pattern of a field with these features and numbers of values. Its groups are the values."""
+    value = rb" +(" + NUMBER.pattern.encode() + rb")"
+    labels = [b"" if name == UNLABELLED else b" +" + re.escape(encode(name)) + b"=" for name, _ in layout]
+    texts = [label + value * count for label, (_, count) in zip(labels, layout, strict=True)]
+    return re.compile(b"".join(texts) + rb" *\r?\n?")
 
 
 def is_sparse(name: str, values: int) -> bool:

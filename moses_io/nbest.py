@@ -14,7 +14,7 @@ from moses_io.files.compression import CANDIDATE
 from moses_io.files.errors import Fault, InputError, at, counted, shown
 from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.files.text import has_marks, read_lines, without_line_end
-from moses_io.hypothesis import Hypothesis, parse_line
+from moses_io.hypothesis import Hypothesis, LineParser
 
 MARKS = "segmentation marks such as |0-1| in the text. Decode without -t and -tt (report-segmentation)"
 
@@ -170,14 +170,14 @@ def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines |
         InputError: a line cannot be parsed or, if `checked`, does not match the lines before. The message names file
             and line.
     """
-    layout, order = Layout(), Order()
+    layout, order, parser = Layout(), Order(), LineParser()
     for number, line in numbered_lines(path, CANDIDATE):
         if not without_line_end(line):
             if empty is not None:
                 empty.add(number)
             continue
         try:
-            hypothesis = parse_line(line, number)
+            hypothesis = parser.parse(line, number)
             if checked:
                 layout.check(hypothesis)
                 order.check(hypothesis.sentence)

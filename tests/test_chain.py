@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from features.kinds.external import FORMS
+from features.models.cost import Speeds
 from features.models.tables import ADDED, VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__

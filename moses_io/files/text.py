@@ -32,7 +32,7 @@ ESCAPES = {
 }
 """Character of each escape of Moses' tokenizer, in the order of unescaping. `&amp;` must be the last one."""
 
-_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
 _XML_INPUT = re.compile(
     r"""
@@ -85,7 +85,7 @@ def words(text: str) -> list[str]:
 
 def number(token: str) -> float | None:
     """Return the value of a number in C locale syntax, or None if the token is no number or exceeds `LARGEST`."""
-    if not _NUMBER.fullmatch(token):
+    if not NUMBER.fullmatch(token):
         return None
     value = float(token)
     return value if -LARGEST <= value <= LARGEST else None
@@ -95,7 +95,7 @@ def no_number(token: str) -> str:
     """Return the message about a token for which `number` returns None."""
     if token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return f"not finite ({token})"
-    if _NUMBER.fullmatch(token):
+    if NUMBER.fullmatch(token):
         return f"{shown(token)} is larger than {LARGEST:.2g}, the largest number of Moses"
     return f"expected a number, found {shown(token)}"
 

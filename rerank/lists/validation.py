@@ -25,7 +25,7 @@ from moses_io.files.text import (
     tokens,
     without_line_end,
 )
-from moses_io.hypothesis import Hypothesis, no_total, parse_line
+from moses_io.hypothesis import Hypothesis, LineParser, no_total
 from moses_io.list_end import ListEnd
 from moses_io.nbest import MARKS, EmptyLines, Layout, Order, without_end
 from moses_io.weights import read_weight_file
@@ -58,7 +58,7 @@ class Findings:
                 self.warnings.append(f"{reference}:{tab}: {TAB}")
         self._sources = self._read_source(source) if source else []
         self._texts = ({source: self._sources} if source else {}) | self._references
-        self._layout = Layout()
+        self._layout, self._parser = Layout(), LineParser()
         self._order = Order()
         self._empty_lines = EmptyLines()
         self._end = ListEnd()
@@ -89,7 +89,7 @@ class Findings:
             self._empty_lines.add(number)
             return
         try:
-            hypothesis = parse_line(line, number)
+            hypothesis = self._parser.parse(line, number)
             self._layout.check(hypothesis)
             self._check_id(hypothesis)
         except Fault as fault:

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from moses_io.files.errors import Fault
-from moses_io.hypothesis import UNLABELLED, parse_line, with_features, with_total
+from moses_io.hypothesis import UNLABELLED, LineParser, parse_line, with_features, with_total
 
 PLAIN = (
     b"0 ||| the house  ||| Distortion0= 0 LM0= -2.7631 TM0= -0.1 -0.2 pl_s2= 1 ||| 0.579248 ||| 0-1=0-1 ||| 0-0 1-1 \n"
@@ -21,6 +23,36 @@ LINES = {
     "before 2013": b"0 ||| a b ||| d: -12 -5.9 lm: -37.2 w: -16 tm: -13.1 -25.1 ||| -9\n",
     "not UTF-8": b"0 ||| caf\xe9 \x85 ||| LM0= -3 ||| -1\n",
 }
+
+
+FAULTS = (
+    b"0 ||| a ||| LM0= -3x ||| 0\n",
+    b"0 ||| a ||| LM0= nan ||| 0\n",
+    b"0 ||| a ||| LM0= 1e99 ||| 0\n",
+    b"0 ||| a ||| LM0= 1_0 ||| 0\n",
+    "0 ||| a ||| LM0= \u0663 ||| 0\n".encode(),
+    b"0 ||| a ||| LM0= ||| 0\n",
+    b"0 ||| a ||| LM0=1 ||| 0\n",
+    b"0 ||| a ||| LM0= 1 LM0= 2 ||| 0\n",
+    b"x ||| a ||| LM0= 1 ||| 0\n",
+    b"1234567890123456789 ||| a ||| LM0= 1 ||| 0\n",
+    b"0 ||| a\n",
+)
+
+
+@pytest.mark.parametrize("before", LINES.values(), ids=LINES)
+def test_a_parser_reads_each_line_as_if_it_were_the_first(before: bytes) -> None:
+    """It expects the labels and numbers of values of the line before."""
+    for line in (*LINES.values(), before.replace(b" -", b"  +"), before.replace(b"= ", b"=\t"), *FAULTS):
+        parser = LineParser()
+        parser.parse(before, 1)
+        try:
+            expected = parse_line(line, 2)
+        except Fault as fault:
+            with pytest.raises(Fault, match=f"^{re.escape(str(fault))}$"):
+                parser.parse(line, 2)
+        else:
+            assert parser.parse(line, 2) == expected
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)

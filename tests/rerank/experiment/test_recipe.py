@@ -1,5 +1,4 @@
 import dataclasses
-import math
 import os
 import shutil
 from collections.abc import Callable
@@ -255,7 +254,7 @@ def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:
 
 
 def test_named_features_are_kept_beside_those_of_the_models(folder: Path) -> None:
-    text = 'minutes = 5\n' + (folder / "e.toml").read_text()
+    text = "minutes = 5\n" + (folder / "e.toml").read_text()
     (folder / "e.toml").write_text(f'{text}\n[features]\nLen = "length"\nConsensus = "consensus:bleu"\n')
     experiment = read_experiment(str(folder / "e.toml"))
     assert experiment.unplanned is not None and experiment.unplanned.minutes == 5
