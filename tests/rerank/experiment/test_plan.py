@@ -86,8 +86,15 @@ def test_a_slower_machine_does_less(experiment: Experiment) -> None:
     assert sum(fast.epochs.values()) > 2 * sum(slow.epochs.values()) > 0
 
 
-def test_a_plan_is_used_again(experiment: Experiment, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
     assert experiment.unplanned
+    plan = find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
+    assert plan.is_full and plan.speeds == Speeds()
+
+
+def test_a_plan_is_used_again(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert experiment.unplanned
+    monkeypatch.setattr("rerank.experiment.plan.SLOW", Speeds(Speed(1e9), Speed(1e9)))
     plan = find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
     assert plan.speeds.transformer == Speed(2, 2)
     write_plan(replace(plan, epochs={"left-to-right": 7.0}), experiment.output)

@@ -183,7 +183,7 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
 def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev: int, epochs: int | None) -> None:
     """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
     made = corpus(pairs, unknown=unknown, dev=dev)
-    recipe = find_recipe(made, {"left-to-right": EPOCHS})
+    recipe = find_recipe(made, {"left-to-right": find_depth(made).most})
     settings = recipe.models["left-to-right"]
     assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in recipe.remarks[-1]) == bool(epochs)
     if epochs:
