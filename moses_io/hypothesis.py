@@ -97,15 +97,15 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
 
 
 class LineParser:
-    """Parses the lines of a list, as `parse_line` does.
+    """Parser of the lines of a list, with the results of `parse_line`.
 
-    Most lines of a list have the same labels, each with the same number of values. The features of such a line are read
-    by one regular expression, which is made from a line before. Other lines are left to `parse_line`.
+    Most lines of a list have the same labels, each with the same number of values. One regular expression, made from an
+    earlier line, reads the features of such a line. `parse_line` parses all other lines.
     """
 
     def __init__(self) -> None:
         self._pattern: re.Pattern[bytes] | None = None
-        self._features: tuple[tuple[str, slice], ...] = ()  # each name, and the place of its values among all values
+        self._features: tuple[tuple[str, slice], ...] = ()  # each name with the indices of its values
 
     def parse(self, line: bytes, number: int) -> Hypothesis:
         """Parse one line. Arguments and errors are those of `parse_line`."""
@@ -132,7 +132,9 @@ class LineParser:
 def _pattern(layout: tuple[tuple[str, int], ...]) -> re.Pattern[bytes]:
     """Return the pattern of a field with these features and numbers of values. Its groups are the values."""
     value = rb" +(" + NUMBER.pattern.encode() + rb")"
-    labels = [b"" if name == UNLABELLED else b" +" + re.escape(encode(name)) + b"=" for name, _ in layout]
+    labels = [b" +" + re.escape(encode(name)) + b"=" for name, _ in layout]
+    if layout[0][0] == UNLABELLED:
+        labels[0] = b""
     texts = [label + value * count for label, (_, count) in zip(labels, layout, strict=True)]
     return re.compile(b"".join(texts) + rb" *\r?\n?")
 

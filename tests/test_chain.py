@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from features.kinds.external import FORMS
-from features.models.cost import Speeds
+from features.models.cost import TimeFactors
 from features.models.tables import ADDED, VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__
@@ -157,7 +157,7 @@ def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatc
     """The file that a run writes of them is the same experiment."""
     monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
-    monkeypatch.setattr("rerank.experiment.plan.measure_speeds", lambda *_: Speeds())
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
     monkeypatch.setattr(
         "rerank.experiment.recipe.SMALL",
         {"batch_size": 16, "embedding_size": 16, "hidden_size": 16, "attention_size": 16},

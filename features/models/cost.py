@@ -53,12 +53,12 @@ CorpusSize = tuple[TextSize, TextSize]
 
 
 @dataclass(frozen=True)
-class Speed:
-    """Time of a machine for one kind of network, relative to the constants of this module.
+class TimeFactor:
+    """Factors on the expected time of a kind of network, for a machine that is not the one of the constants.
 
     Attributes:
-        training: time of a training relative to `training_seconds`.
-        forward: time to score or translate relative to `FORWARD`.
+        training: factor on `training_seconds`.
+        forward: factor on the time to score or translate.
     """
 
     training: float = 1.0
@@ -66,14 +66,14 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Speeds:
-    """Speed of a machine for each kind of network."""
+class TimeFactors:
+    """Time factors of a machine for each kind of network."""
 
-    recurrent: Speed = Speed()
-    transformer: Speed = Speed()
+    recurrent: TimeFactor = TimeFactor()
+    transformer: TimeFactor = TimeFactor()
 
-    def of(self, architecture: Architecture) -> Speed:
-        """Return the speed for networks of an architecture."""
+    def of(self, architecture: Architecture) -> TimeFactor:
+        """Return the factors for networks of an architecture."""
         return self.recurrent if architecture.recurrent else self.transformer
 
 
@@ -110,9 +110,9 @@ class Products:
     target: float
     backward: bool
 
-    def seconds(self, source: float, target: float, speed: Speed) -> float:
-        """Return the seconds in which a machine of this speed scores words of the source and the target."""
-        return FORWARD * speed.forward * (self.source * source + self.target * target)
+    def seconds(self, source: float, target: float, factor: TimeFactor) -> float:
+        """Return the seconds in which words of the source and the target are scored."""
+        return FORWARD * factor.forward * (self.source * source + self.target * target)
 
 
 def products_of(

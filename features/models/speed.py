@@ -8,7 +8,7 @@ import torch
 
 from features.arrays import Integers
 from features.models.batches import CELLS, bucketed, pad
-from features.models.cost import SUBWORDS, CorpusSize, Speed, TextSize, epoch_seconds, forward_seconds
+from features.models.cost import SUBWORDS, CorpusSize, TextSize, TimeFactor, epoch_seconds, forward_seconds
 from features.models.device import find_device, multiplies_bfloat16
 from features.models.network.model import EncoderDecoder
 from features.models.tables import find
@@ -22,8 +22,8 @@ TRANSLATIONS = 8
 """Entries of the random lexicon for each source word."""
 
 
-def measure_speed(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str) -> Speed:
-    """Return the speed of this machine for the network of a forward model. This takes about 8 seconds.
+def measure_factor(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str) -> TimeFactor:
+    """Return the time factors of this machine for the network of a forward model. This takes about 8 seconds.
 
     Args:
         request: the model.
@@ -33,17 +33,18 @@ def measure_speed(request: TrainingRequest, lengths: Integers, predicted: TextSi
     """
     torch.manual_seed(1)
     architecture, training = request.settle()
-    place, size = find_device(device), int(training.bpe or predicted.vocabulary) + END + 1
+    place = find_device(device)
+    size = int(training.bpe or predicted.vocabulary) + END + 1
     network = EncoderDecoder(architecture, size, size, training.dropout, training.word_dropout).to(place)
     if network.lexicon:
         network.lexicon.words[:, :TRANSLATIONS] = torch.randint(END + 1, size, (size, TRANSLATIONS), device=place)
         network.lexicon.probabilities[:, :TRANSLATIONS] = 1 / TRANSLATIONS
     optimizer = find("optimizer", training.optimizer)(network.parameters(), lr=training.learning_rate)
     low = training.bfloat16 and multiplies_bfloat16(place)
-    pieces = np.ceil(lengths * (SUBWORDS if training.bpe else 1)).astype(np.int64)  # (P, 2) tokens
+    subwords = np.ceil(lengths * (SUBWORDS if training.bpe else 1)).astype(np.int64)  # (P, 2) tokens
 
     def loss(batch: Sequence[int], smoothing: float = 0.0, r_drop: float = 0.0) -> torch.Tensor:
-        sides = (pad([_random(count, size) for count in side], place) for side in pieces[batch].T.tolist())
+        sides = (pad([_random(count, size) for count in side], place) for side in subwords[batch].T.tolist())
         total: torch.Tensor = network(*sides, smoothing, r_drop).loss  # ()
         return total / len(batch)
 
@@ -59,19 +60,20 @@ def measure_speed(request: TrainingRequest, lengths: Integers, predicted: TextSi
     def score(batch: Sequence[int]) -> None:
         loss(batch).item()
 
-    batches = bucketed(pieces, training.batch_size, training.batch_tokens)
+    batches = bucketed(subwords, training.batch_size, training.batch_tokens)
     trained = _ratio(train, batches, lambda batch: epoch_seconds(request, _sizes(lengths[batch]), predicted))
     network.eval()
-    batches = bucketed(pieces, 64, cells=CELLS)
+    batches = bucketed(subwords, 64, cells=CELLS)
     scored = _ratio(score, batches, lambda batch: forward_seconds(request, predicted, _sizes(lengths[batch])))
-    return Speed(training=trained, forward=scored)
+    return TimeFactor(training=trained, forward=scored)
 
 
 def _ratio(
     step: Callable[[Sequence[int]], None], batches: list[list[int]], cost: Callable[[list[int]], float]
 ) -> float:
     """Return the seconds of a step on batches in random order, relative to its cost, over some seconds."""
-    order, taken, expected, number = np.random.default_rng(1).permutation(len(batches)), 0.0, 0.0, 0
+    order = np.random.default_rng(1).permutation(len(batches))
+    taken, expected, number = 0.0, 0.0, 0
     while taken < SECONDS:
         batch = batches[order[number % len(order)]]
         began = time.perf_counter()

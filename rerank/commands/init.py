@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.experiment.init.proposal import propose
     from rerank.experiment.init.roles import find_roles
     from rerank.experiment.init.sorting import files_in, sort_files
+    from rerank.experiment.plan import with_all_models
 
     output = arguments.output
     if output != STANDARD and os.path.lexists(output):
@@ -55,7 +56,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(". ".join(roles.missing))
     content = propose(roles, output)
     # The text is parsed again as `run` will parse it, so that the file that is written has passed all checks.
-    check_inputs(parse_experiment(content, "<stdout>" if output == STANDARD else output))
+    experiment = parse_experiment(content, "<stdout>" if output == STANDARD else output)
+    check_inputs(with_all_models(experiment))
     with open_output(output) as stream:
         stream.write(content)
     if output != STANDARD:

@@ -35,9 +35,9 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
-Without [models], `run` chooses models and features by the time that it may take: 25 minutes, or the number given by
---minutes or the key `minutes`. It measures the speed of the machine first, prints the plan, and writes all tables to
-experiment.toml in the output folder. `moses-rerank init` writes an experiment file for given files.
+With --minutes or the key `minutes`, or with neither [models] nor [features], `run` chooses models and features by the
+time that it may take (default: 25 minutes). It measures the speed of the machine first, prints the plan, and writes all
+tables to experiment.toml in the output folder. `moses-rerank init` writes an experiment file for given files.
 
 For several test sets, write one table [[test]] with a name for each. A test set without "reference" is reranked, and
 the report lists the changes. Without a test set, cross-validated results on dev are printed.
@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--minutes",
         type=float,
         metavar="M",
-        help="time of the run, for which models are chosen (default: `minutes` in EXPERIMENT, otherwise 25)",
+        help="time of the run in minutes, for which `run` chooses models (default: `minutes` in EXPERIMENT, or 25 if "
+        "it has neither [models] nor [features])",
     )
     add_jobs(parser, "models and features")
     add_resources(parser)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from features.feature import Resources
 from features.models.config import read_config
-from features.models.cost import CorpusSize, Speeds
+from features.models.cost import CorpusSize, TimeFactors
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
 from features.request import runs_code
@@ -43,7 +43,7 @@ def stages_of(
     resources: Resources,
     link: bool = False,
     corpus: CorpusSize | None = None,
-    speeds: Speeds | None = None,
+    factors: TimeFactors | None = None,
 ) -> list[Stage]:
     """Return all stages in order.
 
@@ -52,9 +52,9 @@ def stages_of(
         resources: device, precision and cache of features.
         link: whether the reranker links to its models and tables instead of copying them.
         corpus: size of the corpus if its files do not exist yet.
-        speeds: speed of the machine, if it was measured.
+        factors: time factors of the machine, if they were measured.
     """
-    tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus, speeds)
+    tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus, factors)
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
         stages += trainings(experiment, resources.device, costs)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from features.models.config import read_config
-from features.models.cost import CorpusSize, Products, Speed, Speeds, TextSize, products_of, training_seconds
+from features.models.cost import CorpusSize, Products, TextSize, TimeFactor, TimeFactors, products_of, training_seconds
 from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
 from features.request import FeatureRequest, split_values, together
@@ -32,8 +32,8 @@ from rerank.tuning.folds import FOLDS
 START = 3.0
 """Seconds to start a process with torch and to load a model."""
 
-GPU = Speed(training=1 / 20, forward=1 / 20)
-"""Assumed speed of a GPU if it was not measured."""
+GPU = TimeFactor(training=1 / 20, forward=1 / 20)
+"""Assumed time factors of a GPU if they were not measured."""
 
 SHARED = 0.45
 """Part of the steps of a forward model that is computed, as candidates share their prefixes."""
@@ -57,7 +57,7 @@ TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-
 """Seconds of a run of a tuner per candidate and dense value."""
 
 TWO_CORES = 1.5
-"""Speed of tuners on two cores, as they have two threads, relative to one core."""
+"""TimeFactor of tuners on two cores, as they have two threads, relative to one core."""
 
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
@@ -131,14 +131,14 @@ class Costs:
         experiment: the experiment.
         device: `auto`, `cpu` or `cuda`.
         corpus: sizes of both sides of the corpus. None: they are counted.
-        speeds: speed of the machine. None: it is assumed.
+        factors: time factors of the machine. None: they are assumed.
     """
 
     def __init__(
-        self, experiment: Experiment, device: str, corpus: CorpusSize | None = None, speeds: Speeds | None = None
+        self, experiment: Experiment, device: str, corpus: CorpusSize | None = None, factors: TimeFactors | None = None
     ) -> None:
         self._experiment, self._corpus = experiment, corpus
-        self._speeds = speeds or (Speeds(GPU, GPU) if uses_gpu(device) else Speeds())
+        self._factors = factors or (TimeFactors(GPU, GPU) if uses_gpu(device) else TimeFactors())
 
     @functools.cached_property
     def corpus(self) -> CorpusSize:
@@ -152,16 +152,16 @@ class Costs:
         files = self._experiment.dev.texts
         dev = text_size(files.source), text_size(files.target)
         seconds = training_seconds(request, self.corpus, dev, aligned=self._experiment.train.alignment != "")
-        speed = self._speeds.of(request.settle()[0]).training
-        return Work("train", START + seconds * speed, _trained(request, folder))
+        factor = self._factors.of(request.settle()[0]).training
+        return Work("train", START + seconds * factor, _trained(request, folder))
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""
         size, seconds = self._listed(name), 0.0
         for request in self._experiment.candidates:
             for folder in request.folders:
-                model, speed = self._model(folder)
-                seconds += model.seconds(size.source, SEARCH * request.size * size.source, speed)
+                model, factor = self._model(folder)
+                seconds += model.seconds(size.source, SEARCH * request.size * size.source, factor)
         return Work("translate", START + seconds + READ * size.candidates)
 
     @property
@@ -252,8 +252,10 @@ class Costs:
         first, late = self._experiment.split_requests("dev")
         works = [self.scoring("dev", group) for group in together(first)]
         works += [self.scoring("dev", group, self.shortlist) for group in together(late)]
-        works += [self.translation("dev"), self.reading("dev")]
-        return 1000 * sum(work.seconds for work in works) / max(1, self._listed("dev").sentences)
+        works += [self.translation("dev")] if self._experiment.candidates else []
+        started = START * sum(work.kind in ("score", "translate") for work in works)
+        seconds = sum(work.seconds for work in (*works, self.reading("dev"))) - started
+        return started + 1000 * seconds / max(1, self._listed("dev").sentences)
 
     @property
     def folds(self) -> int:
@@ -283,13 +285,13 @@ class Costs:
 
     def _model_seconds(self, folder: str, size: ListSize) -> float:
         """Return the seconds of a core in which a model scores a list."""
-        model, speed = self._model(folder)
+        model, factor = self._model(folder)
         if model.backward:
-            return model.seconds(size.words, size.candidates * size.source / max(1, size.sentences), speed)
-        return model.seconds(size.source, SHARED * size.words, speed)
+            return model.seconds(size.words, size.candidates * size.source / max(1, size.sentences), factor)
+        return model.seconds(size.source, SHARED * size.words, factor)
 
-    def _model(self, folder: str) -> tuple[Products, Speed]:
-        """Return computation and speed of a model of the experiment, or of an existing model folder."""
+    def _model(self, folder: str) -> tuple[Products, TimeFactor]:
+        """Return computation and time factors of a model of the experiment, or of an existing model folder."""
         experiment = self._experiment
         for name, entry in experiment.models.items():
             for part in entry.request.folders:
@@ -298,9 +300,9 @@ class Costs:
         config = read_config(Path(folder))
         return self._products(config.architecture, config.training, config.direction == "backward")
 
-    def _products(self, architecture: Architecture, training: Training, backward: bool) -> tuple[Products, Speed]:
+    def _products(self, architecture: Architecture, training: Training, backward: bool) -> tuple[Products, TimeFactor]:
         predicted = self.corpus[0 if backward else 1]
-        return products_of(architecture, training, predicted, backward), self._speeds.of(architecture)
+        return products_of(architecture, training, predicted, backward), self._factors.of(architecture)
 
 
 def _trained(request: TrainingRequest, folder: str) -> float:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ SET = "{set}"
 
 TAKEN = (
     "dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence",
-    "shortlist",
+    "shortlist", "plan",
 )  # fmt: skip
 """Reserved names: files in the folder of results have them."""
 
@@ -64,8 +64,13 @@ class ShortlistEntry:
     size: int = 0
 
 
-def read_shortlist(value: Any, features: Mapping[str, FeatureRequest]) -> ShortlistEntry:
+def read_shortlist(value: Any, features: Mapping[str, FeatureRequest], planned: Collection[str] = ()) -> ShortlistEntry:
     """Read the table `[shortlist]`.
+
+    Args:
+        value: the table.
+        features: the features of the experiment.
+        planned: labels of features that may be added later.
 
     Raises:
         InputError: a key is unknown, missing or of the wrong type, a label is not among the features, or a feature is
@@ -77,8 +82,10 @@ def read_shortlist(value: Any, features: Mapping[str, FeatureRequest]) -> Shortl
     if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
         raise InputError(f"shortlist.features: expected a list of labels of features, found {shown(labels)}")
     for label in labels:
+        if label in planned:
+            continue
         if label not in features:
-            known = f"no feature {shown(label)}. Features: {', '.join(features)}"
+            known = f"no feature {shown(label)}. Features: {', '.join((*features, *planned))}"
             raise InputError(f"shortlist.features: {known}")
         if features[label].row.one_list:
             raise InputError(f"shortlist.features: {label} has the scores of a file, which are for all candidates")

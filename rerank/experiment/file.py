@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from features.models.settings import check_rows, check_values
-from features.request import FeatureRequest, labelled_requests, models_and_values
+from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code
 from moses_io.files.errors import InputError, at
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import (
@@ -30,7 +30,7 @@ from rerank.experiment.entries import (
     read_tests,
     translating,
 )
-from rerank.experiment.recipe import Recipe
+from rerank.experiment.recipe import LABELS, Recipe
 from rerank.experiment.toml import (
     as_table,
     check_code,
@@ -63,7 +63,7 @@ MINUTES = 25.0
 """Default minutes of a run that chooses its models."""
 
 MOST_MINUTES = 1e5
-"""Maximum minutes of a run, some two months."""
+"""Maximum minutes of a run, about 70 days."""
 
 
 @dataclass(frozen=True)
@@ -215,17 +215,46 @@ class Unplanned:
     folder: Path
 
     def with_recipe(self, recipe: Recipe, remarks: Sequence[str] = ()) -> Experiment:
-        """Return the experiment with the models of a recipe. Its features are added to those of the tables.
+        """Return the experiment with the models of a recipe.
 
-        `remarks` are comment lines that describe the models.
+        Features and labels of the shortlist are added to those of the tables. The tables `[tuning]` and `[report]`
+        replace those of the recipe.
+
+        Args:
+            recipe: models, their settings and features.
+            remarks: comment lines that describe the models.
+
+        Raises:
+            InputError: a feature or a setting of the tables does not fit the models.
         """
-        own = {key: self.values[key] for key in ("shortlist", "tuning", "report") if key in self.values}
-        tables: dict[str, Any] = recipe.tables | own
-        tables["features"] = recipe.features | feature_texts(self.values)
+        own: dict[str, Any] = {key: self.values[key] for key in ("tuning", "report") if key in self.values}
+        tables: dict[str, Any] = {**recipe.tables, **own, "features": recipe.features | feature_texts(self.values)}
+        if shortlist := self._shortlist(recipe):
+            tables["shortlist"] = shortlist
         experiment = experiment_of(self.values | tables, self.folder)
-        files = moved(self.values, self.folder, experiment.output.resolve())
-        text = write_experiment({**files, "output": ".", **tables}, {"": HEAD, "models": (*recipe.remarks, *remarks)})
+        new = experiment.output.resolve()
+        texts = {label: _moved_text(experiment.features[label], recipe, new) for label in tables["features"]}
+        files = moved(self.values, self.folder, new)
+        if code := next((each.folder for each in experiment.features.values() if runs_code(each.text)), ""):
+            files["code"] = os.path.relpath(code, new)
+        written = {**files, "output": ".", **tables, "features": texts}
+        text = write_experiment(written, {"": HEAD, "models": (*recipe.remarks, *remarks)})
         return replace(experiment, text=text)
+
+    def _shortlist(self, recipe: Recipe) -> dict[str, Any]:
+        """Return the table `[shortlist]`, without labels of models that are not in the recipe."""
+        own = as_table(self.values.get("shortlist", {}), "shortlist")
+        labels = [
+            label for label in own.get("features", ()) if label in recipe.features or label not in LABELS.values()
+        ]
+        labels += [label for label in recipe.shortlist.get("features", ()) if label not in labels]
+        return {**own, "features": labels} if labels else {}
+
+
+def _moved_text(request: FeatureRequest, recipe: Recipe, folder: Path) -> str:
+    """Return a feature as text, with paths relative to `folder`."""
+    names = recipe.models if request.row.takes == "models" else {}
+    return request.with_parts([part if part in names else os.path.relpath(part, folder) for part in request.parts]).text
 
 
 def read_experiment(path: str, output: str = "", allow_code: bool = False, minutes: float | None = None) -> Experiment:
@@ -289,7 +318,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         models=models,
         features=features,
         tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features or unplanned), SELECTION in values),
-        shortlist=read_shortlist(values["shortlist"], features) if "shortlist" in values and not unplanned else None,
+        shortlist=_shortlist(values, features, unplanned is not None),
         ablation=_reports(as_table(values.get("report", {}), "report")),
         trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
         unplanned=unplanned,
@@ -298,14 +327,14 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
 
 def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
     """Return the tables if models are to be chosen: with `minutes`, or with neither models nor features."""
+    named = [key for key in ("models", "trained_models") if key in values]
     if "minutes" not in values:
-        return None if "models" in values or "features" in values else Unplanned(MINUTES, values, folder)
-    for key in ("models", "trained_models"):
-        if key in values:
-            raise InputError(f"minutes: chooses models, and {key} names them. Remove one of both")
+        return None if named or "features" in values else Unplanned(MINUTES, values, folder)
+    if named:
+        raise InputError(f"minutes: cannot be combined with {named[0]}, which names the models. Remove one of them")
     minutes = values["minutes"]
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= MOST_MINUTES:
-        raise InputError(f"minutes: expected a number above 0, found {minutes!r}")
+        raise InputError(f"minutes: expected a number above 0 and up to {MOST_MINUTES:,.0f}, found {minutes!r}")
     return Unplanned(float(minutes), {key: value for key, value in values.items() if key != "minutes"}, folder)
 
 
@@ -315,6 +344,14 @@ def _code(values: dict[str, Any], folder: Path) -> str:
     if not os.path.isdir(code):
         raise InputError(f"code: no such folder {values['code']!r}")
     return code
+
+
+def _shortlist(values: dict[str, Any], features: dict[str, FeatureRequest], unplanned: bool) -> ShortlistEntry | None:
+    """Read the table `[shortlist]`, if there is one. If models are still to be chosen, it is only checked."""
+    if "shortlist" not in values:
+        return None
+    entry = read_shortlist(values["shortlist"], features, LABELS.values() if unplanned else ())
+    return None if unplanned else entry
 
 
 def _reports(values: dict[str, Any]) -> bool:

@@ -11,10 +11,11 @@ import numpy as np
 
 from features.arrays import Integers
 from features.feature import Resources
-from features.models.cost import Speed, Speeds, TextSize
+from features.models.cost import TextSize, TimeFactor, TimeFactors
 from features.models.training.request import TrainingRequest
 from features.progress import log
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
+from moses_io.files.folders import make_folder
 from moses_io.files.json_files import read_record, write_json
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 from rerank.experiment.chain import stages_of
@@ -34,25 +35,47 @@ from rerank.experiment.recipe import (
     is_small,
 )
 from rerank.experiment.stages import expected_seconds
-from rerank.experiment.workers import Workers, jobs_for
+from rerank.experiment.workers import do_all, jobs_for
 
 PLAN = "plan.json"
 """File in the folder of results with the plan of its runs."""
 
-MARGIN = 0.9
-"""Part of the minutes that is planned. The rest is for what takes longer than expected."""
+RESERVE = 0.1
+"""Fraction of the minutes that is not planned, for what takes longer than expected."""
 
 START = 15.0
 """Seconds from the start of a run to its first stage, without the time to check lists."""
 
-SLOW = Speeds(Speed(2, 2), Speed(2, 2))
-"""Speed of a slow machine. A run that is short even there needs no measurement."""
+SLOW = TimeFactors(TimeFactor(2, 2), TimeFactor(2, 2))
+"""A slow machine. If a run is short even there, the time factors are not measured."""
 
 SAMPLE, LONGEST = 4_000, 50
-"""Sentence pairs on which the speed is measured, and their maximum length in words."""
+"""Sentence pairs on which the time factors are measured, and their maximum length in words."""
 
-Epochs = dict[str, float]
-"""Epochs of models by name. A transformer reads the corpus `TWICE` as often."""
+_NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
+"""Keys of a model that are not settings of its training."""
+
+Steps = dict[str, int]
+"""Length of the training of each model, in steps of `Depth`, by the name of the model."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a plan needs to know about the machine.
+
+    Attributes:
+        device: `auto`, `cpu` or `cuda`.
+        jobs: requested number of models that train at a time, or None for a number that suits the device.
+        address: address of a Ray cluster, or empty for processes of this machine.
+    """
+
+    device: str = "auto"
+    jobs: int | None = None
+    address: str = ""
+
+    def jobs_of(self, models: int) -> int:
+        """Return how many of the models train at a time."""
+        return self.jobs or jobs_for(models, self.device, self.address)
 
 
 @dataclass(frozen=True)
@@ -60,110 +83,134 @@ class Plan:
     """The plan of a run.
 
     Attributes:
-        minutes: time of the run that was asked for.
+        minutes: requested minutes of the run.
         corpus: the training corpus.
-        epochs: epochs of each model.
+        steps: length of the training of each model, in steps of `find_depth`.
         scope: what the run does besides training.
-        speeds: speed of the machine.
-        jobs: number of models that train at a time.
+        factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         use: expected seconds in which the reranker processes 1,000 sentences.
     """
 
     minutes: float
     corpus: Corpus
-    epochs: Epochs
+    steps: Steps
     scope: Scope
-    speeds: Speeds
-    jobs: int
+    factors: TimeFactors | None
     seconds: float
     use: float
+
+    def __post_init__(self) -> None:
+        for name, count in self.steps.items():
+            if name not in MODELS or count < 1:
+                raise ValueError(f"no model {name!r} with {count} steps")
 
     @property
     def is_full(self) -> bool:
         """Whether more time would change nothing."""
-        most, names = find_depth(self.corpus).most, SMALL_MODELS if is_small(self.corpus) else MODELS
-        return self.scope == SCOPES[0] and all(self.epochs.get(name, 0) + 1e-6 >= most for name in names)
+        most = find_depth(self.corpus).most
+        return self.scope == SCOPES[0] and all(self.steps.get(name) == most for name in _names(self.corpus))
 
     @property
     def recipe(self) -> Recipe:
         """Models, settings and features."""
-        return find_recipe(self.corpus, self.epochs, self.scope)
+        return _recipe(self.corpus, self.steps, self.scope)
 
 
-def find_plan(experiment: Experiment, unplanned: Unplanned, resources: Resources, jobs: int) -> Plan:
+def with_all_models(experiment: Experiment) -> Experiment:
+    """Return an experiment whose models are still to be chosen with all of them, for checks before the choice.
+
+    Other experiments are returned unchanged. Raise `InputError` as `inspect_corpus` does, or if a table does not fit.
+    """
+    if not experiment.unplanned:
+        return experiment
+    corpus = inspect_corpus(experiment.train, experiment.dev.texts)
+    steps = dict.fromkeys(_names(corpus), 1)
+    return experiment.unplanned.with_recipe(_recipe(corpus, steps, _scopes(experiment)[0]))
+
+
+def find_plan(experiment: Experiment, unplanned: Unplanned, machine: Machine) -> Plan:
     """Return the plan in the folder of results if it is for the same corpus and minutes, otherwise a new one.
 
     Args:
         experiment: an experiment whose models are still to be chosen.
         unplanned: its tables.
-        resources: device, precision and cache of features.
-        jobs: maximum number of models that train at a time.
+        machine: the machine.
 
     Raises:
-        InputError: the corpus or the earlier plan cannot be read, or a label of the shortlist is not in the plan.
+        InputError: the corpus or the earlier plan cannot be read.
     """
     corpus, path = inspect_corpus(experiment.train, experiment.dev.texts), experiment.output / PLAN
     if path.exists():
         plan = _read_plan(path)
         if (plan.minutes, plan.corpus) == (unplanned.minutes, corpus):
-            log.info(f"{path}: the plan of an earlier run. Remove it for a new one")
+            log.info(f"{path}: the plan of an earlier run is used. Remove this file for a new plan")
             return plan
-    if make_plan(unplanned, corpus, resources, jobs, SLOW).is_full:
-        return make_plan(unplanned, corpus, resources, jobs, Speeds())
-    speeds = measure_speeds(experiment.train, corpus, resources.device, jobs)
-    return make_plan(unplanned, corpus, resources, jobs, speeds)
+    if make_plan(experiment, unplanned, corpus, machine, SLOW).is_full:
+        return make_plan(experiment, unplanned, corpus, machine)
+    factors = measure_factors(experiment, corpus, machine)
+    return make_plan(experiment, unplanned, corpus, machine, factors)
 
 
 def assumed_plan(experiment: Experiment, unplanned: Unplanned) -> Plan:
-    """Return a plan for an assumed speed of the machine, without measuring it. Arguments are as in `find_plan`."""
-    corpus, resources = inspect_corpus(experiment.train, experiment.dev.texts), Resources()
-    return make_plan(unplanned, corpus, resources, jobs_for(len(MODELS), resources.device), Speeds())
+    """Return a new plan without measuring the time factors of this machine. Arguments are as in `find_plan`."""
+    return make_plan(experiment, unplanned, inspect_corpus(experiment.train, experiment.dev.texts), Machine())
 
 
-def make_plan(unplanned: Unplanned, corpus: Corpus, resources: Resources, jobs: int, speeds: Speeds) -> Plan:
-    """Return the plan for a machine of some speed."""
+def make_plan(
+    experiment: Experiment, unplanned: Unplanned, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None
+) -> Plan:
+    """Return a new plan. Without `factors`, those of a usual machine are assumed."""
     sizes = _size(corpus, "source"), _size(corpus, "target")
 
-    def expected(epochs: Epochs, scope: Scope) -> tuple[float, float]:
-        planned = unplanned.with_recipe(find_recipe(corpus, epochs, scope))
-        costs = Costs(planned, resources.device, sizes, speeds)
-        stages = stages_of(planned, resources, corpus=sizes, speeds=speeds)
+    def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
+        planned = unplanned.with_recipe(_recipe(corpus, steps, scope))
+        costs = Costs(planned, machine.device, sizes, factors)
+        stages = stages_of(planned, Resources(machine.device), corpus=sizes, factors=factors)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
-        return START + checks + expected_seconds(stages, jobs), costs.use()
+        return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.use()
 
-    most = 60 * unplanned.minutes * MARGIN
-    epochs, scope = search(corpus, lambda epochs, scope: expected(epochs, scope)[0] <= most)
-    seconds, use = expected(epochs, scope)
-    return Plan(unplanned.minutes, corpus, epochs, scope, speeds, jobs, seconds, use)
+    most = 60 * unplanned.minutes * (1 - RESERVE)
+    steps, scope = search(corpus, lambda steps, scope: expected(steps, scope)[0] <= most, _scopes(experiment))
+    seconds, use = expected(steps, scope)
+    return Plan(unplanned.minutes, corpus, steps, scope, factors, seconds, use)
 
 
-def search(corpus: Corpus, fits: Callable[[Epochs, Scope], bool]) -> tuple[Epochs, Scope]:
-    """Return epochs of models, and a scope, that fit into the time.
+def search(
+    corpus: Corpus, fits: Callable[[Steps, Scope], bool], scopes: tuple[Scope, ...] = SCOPES
+) -> tuple[Steps, Scope]:
+    """Return lengths of trainings, and a scope, that fit into the time.
 
-    The scope is the largest one in which two models can have the least epochs, otherwise the smallest one. In it, as
-    many models as possible get the least epochs, in the order in which they help. Then each gets more, one step at a
-    time. If not even one model fits, it gets fewer epochs.
+    The scope is the first one in which two models can have the least steps, otherwise the last one. In it, as many
+    models as possible get the least steps, in the order in which they are added. Then all get the same number of
+    further steps, and then some one more. If not even one model fits, it gets fewer steps, or there is none.
     """
-    depth, epochs = find_depth(corpus), Epochs()
-    two = dict.fromkeys(SMALL_MODELS, depth.least)
-    scope = next((each for each in SCOPES if fits(two, each)), SCOPES[-1])
-    for name in SMALL_MODELS if is_small(corpus) else MODELS:
-        if not fits(epochs | {name: depth.least}, scope):
+    depth, names = find_depth(corpus), _names(corpus)
+    scope = next((each for each in scopes if fits(dict.fromkeys(names[:2], depth.least), each)), scopes[-1])
+    chosen = Steps()
+    for name in names:
+        if not fits(chosen | {name: depth.least}, scope):
             break
-        epochs[name] = depth.least
-    if not epochs:
-        shorter = np.arange(depth.least, 0, -depth.step)[1:].tolist()
-        epochs = next((each for each in ({MODELS[0]: count} for count in shorter) if fits(each, scope)), epochs)
-    growing = [name for name, count in epochs.items() if count >= depth.least]
-    while growing:
-        for name in list(growing):
-            longer = epochs | {name: min(depth.most, epochs[name] + depth.step)}
-            if longer[name] > epochs[name] and fits(longer, scope):
-                epochs = longer
-            else:
-                growing.remove(name)
-    return epochs, scope
+        chosen[name] = depth.least
+    few = _largest(depth.least - 1, lambda count: fits({names[0]: count}, scope)) if not chosen else 0
+    if not chosen:
+        return ({names[0]: few} if few else {}), scope
+    count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more), scope))
+    steps = dict.fromkeys(chosen, depth.least + count)
+    for name in chosen:
+        longer = steps | {name: min(depth.most, steps[name] + 1)}
+        if fits(longer, scope):
+            steps = longer
+    return steps, scope
+
+
+def _largest(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number from 1 to `most` that fits, or 0, if larger numbers fit less than smaller ones."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
 
 
 def apply_plan(unplanned: Unplanned, plan: Plan) -> Experiment:
@@ -176,19 +223,17 @@ def apply_plan(unplanned: Unplanned, plan: Plan) -> Experiment:
 
 def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
-    models = plan.recipe.models
+    models, step = plan.recipe.models, find_depth(plan.corpus).step
     if not models:
-        return [f"{plan.minutes:g} minutes are too short to train a model on this corpus"]
+        return [f"too short to train a model on this corpus: {plan.minutes:g} min"]
     return [
-        f"planned for {plan.minutes:g} minutes: {len(models)} models, about {plan.seconds / 60:.0f} minutes, and about "
-        f"{plan.use:.0f} s for 1,000 sentences when the reranker is applied",
-        *(f"{name}: {settings['preset']}, {_read(plan, name):.3g} epochs" for name, settings in models.items()),
+        f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
+        f"and about {plan.use:.0f} s for 1,000 sentences when the reranker is applied",
+        *(
+            f"{name}: {settings['preset']}, {plan.steps[name] * step * _times(name):.3g} epochs"
+            for name, settings in models.items()
+        ),
     ]
-
-
-def _read(plan: Plan, name: str) -> float:
-    """Return how often a model reads the corpus."""
-    return plan.epochs[name] * (TWICE if name.endswith("-2") else 1)
 
 
 def write_plan(plan: Plan, folder: Path) -> None:
@@ -203,43 +248,66 @@ def _read_plan(path: Path) -> Plan:
         raise InputError(f"{error}. Remove it for a new plan") from None
 
 
+def _names(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of all models for a corpus, in the order in which they are added."""
+    return SMALL_MODELS if is_small(corpus) else MODELS
+
+
+def _times(name: str) -> int:
+    """Return how often a model reads the corpus for each epoch of an `rnnsearch`."""
+    return TWICE if name.endswith("-2") else 1
+
+
+def _recipe(corpus: Corpus, steps: Steps, scope: Scope) -> Recipe:
+    step = find_depth(corpus).step
+    return find_recipe(corpus, {name: count * step for name, count in steps.items()}, scope)
+
+
+def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
+    """Return the possible scopes. Some features are for the decoder's own candidates only."""
+    own = any(request.row.of_decoder for request in experiment.features.values())
+    return tuple(scope for scope in SCOPES if not (own and scope.translations))
+
+
 def _size(corpus: Corpus, name: str) -> TextSize:
-    side = getattr(corpus, name)
+    side = corpus.source if name == "source" else corpus.target
     return TextSize(corpus.pairs, side.words, side.vocabulary)
 
 
-def measure_speeds(train: ParallelFiles, corpus: Corpus, device: str, jobs: int) -> Speeds:
-    """Return the speed of this machine while `jobs` models train."""
-    models = find_recipe(corpus, dict.fromkeys(SMALL_MODELS if is_small(corpus) else MODELS, 1.0)).models
+def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
+    """Measure the time factors in as many processes as models train in at most.
+
+    The result is None if the corpus has only long lines.
+    """
+    names = _names(corpus)
     requests: dict[str, TrainingRequest] = {}
-    for table in models.values():
-        settings = {key: value for key, value in table.items() if key not in _OTHERS}
+    for table in find_recipe(corpus, dict.fromkeys(names, 1.0)).models.values():
+        settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
         request = TrainingRequest(table["preset"], settings=settings)
         requests.setdefault("recurrent" if request.settle()[0].recurrent else "transformer", request)
-    lengths = _lengths(train)
+    lengths = _lengths(experiment.train)
     if not len(lengths):
-        return Speeds()
+        return None
     log.info("measure the speed of this machine")
-    with tempfile.TemporaryDirectory() as folder, Workers(min(jobs, len(requests))) as pool:
-        for kind, request in requests.items():
-            if not pool.free:
-                pool.wait()
-            path = f"{folder}/{kind}"
-            pool.start(kind, partial(_write_speed, request, lengths, _size(corpus, "target"), device, path))
-        for _ in range(pool.jobs):
-            pool.wait()
-        speeds = {kind: read_record(f"{folder}/{kind}", Speed) for kind in requests}
-    return Speeds(**speeds)
+    make_folder(experiment.output)
+    jobs, kinds = machine.jobs_of(len(names)), list(requests)
+    with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
+        actions = {}
+        for number in range(max(jobs, len(kinds))):  # all processes measure at the same time
+            kind = kinds[number % len(kinds)]
+            path = f"{folder}/{kind}-{number}"
+            actions[f"measure {kind} {number + 1}"] = partial(
+                _write_factor, requests[kind], lengths, _size(corpus, "target"), machine.device, path
+            )
+        do_all(actions, jobs, machine.address)
+        factors = {kind: read_record(f"{folder}/{kind}-{number}", TimeFactor) for number, kind in enumerate(kinds)}
+    return TimeFactors(**factors)
 
 
-_OTHERS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
-"""Keys of a model that are no settings of its training."""
+def _write_factor(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str, path: str) -> None:
+    from features.models.speed import measure_factor
 
-
-def _write_speed(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str, path: str) -> None:
-    from features.models.speed import measure_speed
-
-    write_json(path, asdict(measure_speed(request, lengths, predicted, device)))
+    write_json(path, asdict(measure_factor(request, lengths, predicted, device)))
 
 
 def _lengths(train: ParallelFiles) -> Integers:

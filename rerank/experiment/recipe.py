@@ -13,7 +13,7 @@ from moses_io.files.streams import check_plain
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
 MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
-"""Names of the models, in the order in which they improve the result.
+"""Names of the models, in the order in which they are added.
 
 Models whose names end in 2 are transformers, the others `rnnsearch`.
 """
@@ -29,6 +29,12 @@ MOST = 12
 
 STEP = 500_000
 """Target words of an `rnnsearch` by which its training is made longer, at most an epoch."""
+
+SMALL_STEPS = 4
+"""Steps of the longest training on a small corpus."""
+
+ROUNDING = 1e-6
+"""Maximum rounding error of a number of epochs."""
 
 TWICE = 2
 """Epochs of a transformer for each epoch of an `rnnsearch`."""
@@ -54,8 +60,8 @@ CANDIDATES, FEWEST_JOINING = 10, 20_000
 The minimum only applies if many words of dev are unknown.
 """
 
-JOINED_VALUES, ALONE_VALUES = "logprob,added", "logprob,entropy"
-"""Values that features read from models with added candidates, and with candidates of Moses only."""
+JOINED_VALUES, ALONE_VALUES, BACKWARD_VALUES = "logprob,added", "logprob,entropy", "logprob"
+"""Values that features read from models with added candidates, with candidates of Moses only, and backward."""
 
 TRANSFORMER: dict[str, Any] = {
     "preset": "transformer", "hidden_size": 128, "embedding_size": 128, "decoder_layers": 4, "encoder_layers": 4,
@@ -78,11 +84,10 @@ LABELS = {
     "right-to-left": "NMTrtl",
     "right-to-left-2": "NMTrtl2",
     "left-to-right-2": "NMTltr2",
+    "backward": "NMTback",
 }
-"""Labels of the features of models, except the backward one."""
-
-BACKWARD = {"NMTback": "neural:backward[logprob]"}
-"""Feature of the backward model. It takes longer than all others, so only a shortlist gets it."""
+"""Labels of the features of models. That of the backward model takes longer than all others, so only a shortlist gets
+it."""
 
 JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
 ADAPTED = (
@@ -184,7 +189,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run does besides training.
+    """What a run does in addition to training.
 
     Attributes:
         ablation: whether reports have the contribution of each feature.
@@ -219,11 +224,12 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     joins = scope.translations and _joins(corpus)
     values = JOINED_VALUES if joins else ALONE_VALUES
     models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names}
-    features = {label: f"neural:{name}[{values}]" for name, label in LABELS.items() if name in models}
-    late = [] if scope.whole_lists else list(features)
-    if "backward" in models:
-        features |= BACKWARD
-        late += BACKWARD
+    features = {
+        label: f"neural:{name}[{BACKWARD_VALUES if name == 'backward' else values}]"
+        for name, label in LABELS.items()
+        if name in models
+    }
+    late = [LABELS[name] for name in LABELS if name in models and (name == "backward" or not scope.whole_lists)]
     adapted = any("fine_tuning_epochs" in settings for settings in models.values())
     return Recipe(
         models=models,
@@ -246,32 +252,35 @@ def _words(corpus: Corpus) -> int:
 
 @dataclass(frozen=True)
 class Depth:
-    """How long an `rnnsearch` trains, in epochs.
+    """Possible lengths of the training of an `rnnsearch`.
 
     Attributes:
-        least: epochs after which another model helps more.
-        most: maximum.
-        step: epochs by which a training is made longer.
+        step: epochs of a step, by which a training is made longer.
+        least: steps after which another model helps more.
+        most: maximum steps.
     """
 
-    least: float
-    most: float
     step: float
+    least: int
+    most: int
 
 
 def find_depth(corpus: Corpus) -> Depth:
-    """Return how long an `rnnsearch` trains on a corpus."""
+    """Return the possible lengths of trainings on a corpus."""
     if is_small(corpus):
-        most = max(EPOCHS, math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs))
-        return Depth(least=max(1, most // 2), most=most, step=max(1, most // 4))
+        epochs = max(EPOCHS, math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs))
+        return Depth(step=epochs / SMALL_STEPS, least=SMALL_STEPS // 2, most=SMALL_STEPS)
     words = _words(corpus)
     step = min(1.0, STEP / words)
-    least = step * math.ceil(min(EPOCHS, WORDS / words) / step)
-    return Depth(least=least, most=MOST, step=step)
+    return Depth(step=step, least=math.ceil(min(EPOCHS, WORDS / words) / step - ROUNDING), most=int(MOST / step))
 
 
 def _is_known(corpus: Corpus) -> bool:
     return max(corpus.source.unknown, corpus.target.unknown) <= MOST_UNKNOWN
+
+
+def _has_subwords(corpus: Corpus) -> bool:
+    return not _is_known(corpus) or max(corpus.source.vocabulary, corpus.target.vocabulary) > MOST_WORDS
 
 
 def _joins(corpus: Corpus) -> bool:
@@ -287,7 +296,7 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
         settings = {**TRANSFORMER, **_length(corpus, TWICE * epochs, TRANSFORMER["batch_tokens"])}
     else:
         settings = {"preset": "rnnsearch", **_length(corpus, epochs), "lexicon": "bias", **(SMALL if small else LARGE)}
-    if not _is_known(corpus) or any(side.vocabulary > MOST_WORDS for side in sides):
+    if _has_subwords(corpus):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
     order = name.removesuffix("-2")
     if joins and name != "backward":
@@ -301,10 +310,10 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
 
 def _length(corpus: Corpus, epochs: float, batch_tokens: int = 0) -> dict[str, int]:
     """Return the settings `epochs` and, if the last epoch is not whole, `updates`."""
-    whole = math.ceil(epochs - 1e-6)
-    if abs(whole - epochs) < 1e-6:
+    whole = math.ceil(epochs - ROUNDING)
+    if abs(whole - epochs) < ROUNDING:
         return {"epochs": whole}
-    tokens = SUBWORDS * corpus.target.words + corpus.pairs
+    tokens = (SUBWORDS if _has_subwords(corpus) else 1) * corpus.target.words + corpus.pairs
     batches = tokens / batch_tokens if batch_tokens else corpus.pairs / Training().batch_size
     return {"epochs": whole, "updates": max(1, int(epochs * batches))}
 

@@ -9,10 +9,8 @@ from moses_io.files.text import read_lines
 from rerank.experiment.chain import ingredients, stages_of
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.file import Experiment
-from rerank.experiment.plan import apply_plan, find_plan, write_plan
-from rerank.experiment.recipe import MODELS
+from rerank.experiment.plan import Machine, apply_plan, find_plan, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
-from rerank.experiment.workers import jobs_for
 from rerank.reranker.make import gains
 
 
@@ -21,7 +19,7 @@ def run_experiment(
 ) -> list[str]:
     """Run the stages that are not up to date, and return the lines of the reports.
 
-    If the experiment names no models, they are chosen by its minutes (`find_plan`). The folder of results gets:
+    If the experiment names no models, they are chosen for its minutes (`find_plan`). The folder of results gets:
 
     - the models, the scored lists and `weights.ini`
     - `confidence.json`: fitted sentence-level confidence estimation (quality estimation)
@@ -47,20 +45,18 @@ def run_experiment(
     Raises:
         InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
     """
-    plan = None
+    everything, plan, machine = with_all_models(experiment), None, Machine(resources.device, jobs, address)
+    check_inputs(everything)
+    try_features(everything, resources)
     if experiment.unplanned:
-        most = jobs or jobs_for(len(MODELS), resources.device, address)
-        plan = find_plan(experiment, experiment.unplanned, resources, most)
+        plan = find_plan(experiment, experiment.unplanned, machine)
         experiment = apply_plan(experiment.unplanned, plan)
-    check_inputs(experiment)
-    try_features(experiment, resources)
-    stages = stages_of(experiment, resources, link, speeds=plan.speeds if plan else None)
+    stages = stages_of(experiment, resources, link, factors=plan.factors if plan else None)
     _make_folder(experiment, stages)
-    jobs = jobs or jobs_for(len(experiment.models), resources.device, address)
     with locked(experiment.output):
         if plan:
             write_plan(plan, experiment.output)
-        run_stages(stages, experiment.output / RECORD, jobs, address)
+        run_stages(stages, experiment.output / RECORD, machine.jobs_of(len(experiment.models)), address)
     reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
     if len(reports) > 1:
         return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -120,9 +120,10 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
 
 
 def expected_seconds(stages: Sequence[Stage], jobs: int) -> float:
-    """Return the expected time of stages if all of them run, up to `jobs` at a time. All must have expected work."""
+    """Return the expected time of stages if all run from the start, up to `jobs` at a time. All have expected work."""
+    whole = [replace(stage, work=replace(stage.work, done=0.0)) for stage in stages if stage.work]
     clock = Clock(min(jobs, len(stages)), partial(_ready, needs=_needs(stages)))
-    clock.waiting = list(stages)
+    clock.waiting = whole
     return clock.left() or 0.0
 
 

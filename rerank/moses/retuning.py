@@ -24,6 +24,7 @@ from moses_io.weights import weight_files
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment, experiment_of
+from rerank.experiment.plan import with_all_models
 from rerank.experiment.run import run_experiment
 from rerank.experiment.stages import Stage, run_stages
 from rerank.experiment.toml import check_code, read_toml
@@ -176,7 +177,7 @@ def retune(
     decoder.arguments(source, nbest)
     dev = NbestFiles(source, tuple(find_references(references)), nbest)
     whole = _experiment(experiment, _tables(decoder, dev, corpus, folder), allow_code)
-    check_inputs(whole, to_make=whole.dev.nbest)
+    check_inputs(with_all_models(whole), to_make=whole.dev.nbest)
     make_folder(whole.output)
     with locked(whole.output):
         run_stages([_decoding(decoder, source, nbest, printed)], whole.output / RECORD)

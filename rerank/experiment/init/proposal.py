@@ -23,7 +23,7 @@ HEAD = (
 REMARKS = {
     "minutes": (
         "Time of a run in minutes. `run` chooses models and features for it and writes them to experiment.toml in the",
-        "folder of results. To name models, copy tables from there and remove this key.",
+        "folder of results. To name models, remove this key, copy the tables from there, and replace [features].",
     ),
     "output": ("Folder of all results: reports, weights, translations, and `reranker`, which reranks new lists.",),
     "initial_weights": ("Initial weights, with which Moses decoded.",),
@@ -69,7 +69,7 @@ def propose(roles: Roles, output: str) -> bytes:
     }
     folder = Path(output).resolve().parent
     files = moved(files, Path.cwd(), folder)
-    ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), *roles.space.columns})
+    ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), "Consensus", *roles.space.columns})
     values = {"minutes": round(MINUTES), "output": "work", **files, "features": ngrams, "tuning": {"metric": "bleu"}}
     experiment = experiment_of(values, folder)
     assert experiment.unplanned is not None

@@ -34,6 +34,7 @@ class Study:
     Attributes:
         experiment: the experiment in the file, with all models and features.
         tuning: the table `[tuning]`.
+        report: the table `[report]`.
         sizes: corpus sizes in sentence pairs. A size takes the first pairs of the corpus.
         pairs: number of sentence pairs of the whole corpus.
         seeds: one seed for each replicate of a size.
@@ -42,6 +43,7 @@ class Study:
 
     experiment: Experiment
     tuning: dict[str, Any]
+    report: dict[str, Any]
     sizes: tuple[int, ...]
     pairs: int
     seeds: tuple[int, ...]
@@ -106,6 +108,8 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     tables = {key: value for key, value in values.items() if key != "study"}
     if "trained_models" in tables:
         raise InputError("trained_models: a study trains its own models")
+    if "minutes" in tables:
+        raise InputError("minutes: a study compares models that are named. Remove it")
     if "shortlist" in tables:
         raise InputError("shortlist: a study computes all features for all candidates. Remove it")
     if "models" not in tables and "features" not in tables:
@@ -122,6 +126,7 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     return Study(
         experiment=replace(experiment, output=Path(os.path.realpath(experiment.output))),
         tuning=as_table(tables.get("tuning", {}), "tuning"),
+        report=as_table(tables.get("report", {}), "report"),
         sizes=_sizes(table.get("sizes", [ALL]), pairs, train.source),
         pairs=pairs,
         seeds=_seeds(table.get("seeds", 1)),

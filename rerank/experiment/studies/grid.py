@@ -133,6 +133,7 @@ def _values(study: Study, replicate: Replicate, system: str, folder: Path) -> di
         "models": {name: _entry(name, models, leaders, folder) for name in models},
         "features": {label: _text(study, replicate, request, folder) for label, request in own.items()},
         "tuning": _seed(study, replicate) | study.tuning,
+        **({"report": study.report} if study.report else {}),
     }
 
 

@@ -1,62 +1,89 @@
 """The plan of a run: models, epochs and scope for the minutes of a run, and its file."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from features.feature import Resources
-from features.models.cost import Speed, Speeds
+from features.models.cost import TimeFactor, TimeFactors
 from moses_io.files.errors import InputError
 from rerank.experiment.file import Experiment, read_experiment
-from rerank.experiment.plan import PLAN, Epochs, find_plan, make_plan, plan_lines, search, write_plan
-from rerank.experiment.recipe import MODELS, MOST, SCOPES, SMALL_MODELS, Corpus, Scope, Side, find_depth
+from rerank.experiment.plan import (
+    PLAN,
+    Machine,
+    Plan,
+    Steps,
+    assumed_plan,
+    find_plan,
+    make_plan,
+    plan_lines,
+    search,
+    with_all_models,
+    write_plan,
+)
+from rerank.experiment.recipe import MODELS, SCOPES, SMALL_MODELS, Corpus, Scope, Side, find_depth
 
 SIDE = Side(words=360_000, vocabulary=9_000, letters=60, unknown=0.03)
 CORPUS = Corpus(pairs=30_000, dev=1_000, source=SIDE, target=SIDE)
-LEAST = find_depth(CORPUS).least
+DEPTH = find_depth(CORPUS)
+LEAST = DEPTH.least
 
 
-def epochs_within(total: float) -> Callable[[Epochs, Scope], bool]:
-    """Return a function for which a run takes one unit of time for each epoch of a model, and four without savings."""
-    return lambda epochs, scope: sum(epochs.values()) + 3 - SCOPES.index(scope) <= total
+def steps_within(total: float) -> Callable[[Steps, Scope], bool]:
+    """Return a function for which a run takes one unit of time for each step of a model, and three without savings."""
+    return lambda steps, scope: sum(steps.values()) + 3 - SCOPES.index(scope) <= total
 
 
-def test_more_time_gives_more_models_and_then_more_epochs() -> None:
+def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
     for count in range(2, len(MODELS) + 1):
-        epochs, scope = search(CORPUS, epochs_within(count * LEAST + 3))
-        assert (list(epochs), scope) == (list(MODELS[:count]), SCOPES[0])
-    epochs, _ = search(CORPUS, epochs_within(5 * LEAST + 3 + 7))
-    assert epochs == dict(zip(MODELS, [LEAST + 2, LEAST + 2, LEAST + 1, LEAST + 1, LEAST + 1], strict=True))
-    epochs, _ = search(CORPUS, epochs_within(1_000))
-    assert epochs == dict.fromkeys(MODELS, MOST)
+        steps, scope = search(CORPUS, steps_within(count * LEAST + 3))
+        assert (list(steps), scope) == (list(MODELS[:count]), SCOPES[0])
+    steps, _ = search(CORPUS, steps_within(5 * LEAST + 3 + 7))
+    assert steps == dict(zip(MODELS, [LEAST + 2, LEAST + 2, LEAST + 1, LEAST + 1, LEAST + 1], strict=True))
+    steps, _ = search(CORPUS, steps_within(1_000))
+    assert steps == dict.fromkeys(MODELS, DEPTH.most)
 
 
 def test_short_runs_save_before_they_train_one_model_alone() -> None:
-    assert search(CORPUS, epochs_within(2 * LEAST + 2))[1] == SCOPES[1]
-    epochs, scope = search(CORPUS, epochs_within(2 * LEAST))
-    assert (epochs, scope) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[3])
-    epochs, scope = search(CORPUS, epochs_within(2 * LEAST - 1))
-    assert (epochs, scope) == ({MODELS[0]: 2 * LEAST - 1}, SCOPES[3])
+    assert search(CORPUS, steps_within(2 * LEAST + 2))[1] == SCOPES[1]
+    assert search(CORPUS, steps_within(2 * LEAST)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[3])
+    assert search(CORPUS, steps_within(2 * LEAST - 1)) == ({MODELS[0]: 2 * LEAST - 1}, SCOPES[3])
 
 
 def test_very_short_runs_train_one_model_for_less_time_or_none() -> None:
-    assert search(CORPUS, epochs_within(LEAST - 1))[0] == {MODELS[0]: LEAST - 1}
-    assert search(CORPUS, epochs_within(0))[0] == {}
+    assert search(CORPUS, steps_within(LEAST - 1))[0] == {MODELS[0]: LEAST - 1}
+    assert search(CORPUS, steps_within(1))[0] == {MODELS[0]: 1}
+    assert search(CORPUS, steps_within(0.9))[0] == {}
 
 
 def test_a_small_corpus_has_two_models() -> None:
     small = replace(CORPUS, pairs=6_000)
-    assert search(small, epochs_within(1_000))[0] == dict.fromkeys(SMALL_MODELS, find_depth(small).most)
+    assert search(small, steps_within(1_000))[0] == dict.fromkeys(SMALL_MODELS, find_depth(small).most)
+
+
+@pytest.mark.parametrize("words", [1_058_489, 360_000, 10**8])
+def test_few_trials_find_a_plan(words: int) -> None:
+    side, trials = replace(SIDE, words=words), 0
+
+    def fits(steps: Steps, scope: Scope) -> bool:
+        nonlocal trials
+        trials += 1
+        assert all(0 < count <= find_depth(corpus).most for count in steps.values())
+        return sum(steps.values()) < 1.3 * 5 * find_depth(corpus).least
+
+    corpus = replace(CORPUS, source=side, target=side)
+    steps, _ = search(corpus, fits)
+    assert len(steps) == 5 and trials < 40
 
 
 @pytest.fixture
 def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """An experiment of ten sentences without models, on a machine of known speed."""
     folder = small(pairs=40, sentences=10, candidates=6)
-    monkeypatch.setattr("rerank.experiment.plan.measure_speeds", lambda *_: Speeds(Speed(0.5, 0.5), Speed(2, 2)))
+    monkeypatch.setattr(
+        "rerank.experiment.plan.measure_factors", lambda *_: TimeFactors(TimeFactor(0.5, 0.5), TimeFactor(2, 2))
+    )
     (folder / "e.toml").write_text(
         'minutes = 10\noutput = "work"\ninitial_weights = "moses.ini"\n'
         'train = { source = "train.de", target = "train.en" }\n'
@@ -66,73 +93,126 @@ def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> E
     return read_experiment(str(folder / "e.toml"))
 
 
-def test_a_plan_fits_into_its_minutes(experiment: Experiment) -> None:
+def plan_of(experiment: Experiment, minutes: float, factor: float = 1.0) -> Plan:
     assert experiment.unplanned
-    plans = []
-    for minutes in (2, 10, 25, 60, 300):
-        unplanned = replace(experiment.unplanned, minutes=minutes)
-        plans.append(make_plan(unplanned, CORPUS, Resources("cpu"), 2, Speeds()))
-        assert plans[-1].seconds <= 60 * minutes or not plans[-1].epochs
-    assert len({len(plan.epochs) for plan in plans}) > 2
-    assert plans[-1].use > plans[-2].use * 0.9 > 0
+    factors = TimeFactors(TimeFactor(factor, factor), TimeFactor(factor, factor))
+    return make_plan(experiment, replace(experiment.unplanned, minutes=minutes), CORPUS, Machine("cpu", 2), factors)
+
+
+def found(experiment: Experiment) -> Plan:
+    assert experiment.unplanned
+    return find_plan(experiment, experiment.unplanned, Machine("cpu", 2))
+
+
+def test_a_plan_fits_into_its_minutes(experiment: Experiment) -> None:
+    plans = [plan_of(experiment, minutes) for minutes in (2, 10, 25, 60, 300)]
+    assert all(plan.seconds <= 60 * plan.minutes or not plan.steps for plan in plans)
+    assert len({len(plan.steps) for plan in plans}) > 2
+    assert plans[-1].use > 0
 
 
 def test_a_slower_machine_does_less(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    fast, slow = (
-        make_plan(experiment.unplanned, CORPUS, Resources("cpu"), 2, Speeds(Speed(speed, speed), Speed(speed, speed)))
-        for speed in (0.1, 1.0)
-    )
-    assert sum(fast.epochs.values()) > 2 * sum(slow.epochs.values()) > 0
+    fast, slow = (sum(plan_of(experiment, 10, factor).steps.values()) for factor in (0.1, 1.0))
+    assert fast > 2 * slow > 0
+
+
+def test_what_an_earlier_run_has_trained_does_not_change_the_plan(experiment: Experiment) -> None:
+    before = plan_of(experiment, 10)
+    beside = experiment.output / "models" / ".left-to-right.training-0123456789ab" / "left-to-right"
+    beside.mkdir(parents=True)
+    (beside / "metrics.jsonl").write_text('{"epoch": 3, "updates": 15}\n')
+    assert plan_of(experiment, 10) == before
 
 
 def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    plan = find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
-    assert plan.is_full and plan.speeds == Speeds()
+    plan = found(experiment)
+    assert plan.is_full and plan.factors is None
 
 
-def test_a_plan_is_used_again(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert experiment.unplanned
-    monkeypatch.setattr("rerank.experiment.plan.SLOW", Speeds(Speed(1e9), Speed(1e9)))
-    plan = find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
-    assert plan.speeds.transformer == Speed(2, 2)
-    write_plan(replace(plan, epochs={"left-to-right": 7.0}), experiment.output)
-    again = find_plan(experiment, experiment.unplanned, Resources("cpu"), 1)
-    assert again == replace(plan, epochs={"left-to-right": 7.0})
-    other = replace(experiment.unplanned, minutes=11)
-    assert find_plan(experiment, other, Resources("cpu"), 2).epochs == plan.epochs
+@pytest.fixture
+def slow(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    """The experiment, where a slow machine is so slow that the machine is measured."""
+    monkeypatch.setattr("rerank.experiment.plan.SLOW", TimeFactors(TimeFactor(1e9), TimeFactor(1e9)))
+    return experiment
 
 
-def test_another_corpus_has_another_plan(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    plan = find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
-    write_plan(replace(plan, epochs={"left-to-right": 7.0}), experiment.output)
-    for path in (experiment.train.source, experiment.train.target):
+def test_a_plan_is_used_again(slow: Experiment) -> None:
+    plan = found(slow)
+    assert plan.factors and plan.factors.transformer == TimeFactor(2, 2)
+    other = replace(plan, steps={"left-to-right": 3})
+    write_plan(other, slow.output)
+    assert found(slow) == other
+    assert slow.unplanned
+    assert find_plan(slow, replace(slow.unplanned, minutes=11), Machine("cpu", 2)).steps == plan.steps
+
+
+def test_another_corpus_has_another_plan(slow: Experiment) -> None:
+    other = replace(found(slow), steps={"left-to-right": 3})
+    write_plan(other, slow.output)
+    for path in (slow.train.source, slow.train.target):
         Path(path).write_bytes(Path(path).read_bytes() * 2)
-    assert find_plan(experiment, experiment.unplanned, Resources("cpu"), 2).epochs != {"left-to-right": 7.0}
+    assert found(slow).steps != other.steps
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"minutes": 10}'])
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"minutes": 10}', "other model", "no step"])
 def test_a_damaged_plan_is_named(experiment: Experiment, content: str) -> None:
-    assert experiment.unplanned
-    (experiment.output / PLAN).write_text(content)
+    write_plan(replace(found(experiment), steps={"left-to-right": 3}), experiment.output)
+    text = (experiment.output / PLAN).read_text()
+    wrong = {"other model": text.replace('"left-to-right"', '"other"'), "no step": text.replace(": 3\n", ": 0\n")}
+    assert text not in wrong.values()
+    (experiment.output / PLAN).write_text(wrong.get(content, content))
     with pytest.raises(InputError, match=r"plan\.json.*\. Remove it for a new plan$"):
-        find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
-
-
-def test_the_file_of_a_plan_is_json(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    plan = find_plan(experiment, experiment.unplanned, Resources("cpu"), 2)
-    write_plan(plan, experiment.output)
-    record = json.loads((experiment.output / PLAN).read_text())
-    assert (record["minutes"], record["epochs"]) == (10, plan.epochs)
+        found(experiment)
 
 
 def test_the_lines_of_a_plan(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    plan = make_plan(experiment.unplanned, CORPUS, Resources("cpu"), 2, Speeds())
-    first, *models = plan_lines(replace(plan, epochs={"left-to-right": 2.5, "right-to-left-2": 2}))
-    assert first.startswith("planned for 10 minutes: 2 models, about ")
-    assert models == ["right-to-left-2: transformer, 4 epochs", "left-to-right: rnnsearch, 2.5 epochs"]
-    assert plan_lines(replace(plan, epochs={})) == ["10 minutes are too short to train a model on this corpus"]
+    plan = plan_of(experiment, 10)
+    first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
+    assert first.startswith("planned for 10 min: 2 models, about ")
+    assert models == ["right-to-left-2: transformer, 4 epochs", "left-to-right: rnnsearch, 3 epochs"]
+    assert plan_lines(replace(plan, steps={})) == ["too short to train a model on this corpus: 10 min"]
+
+
+def read_again(experiment: Experiment, tables: str) -> Experiment:
+    path = experiment.output.parent / "e.toml"
+    path.write_text(f"{path.read_text()}\n{tables}\n")
+    return read_experiment(str(path), allow_code=True)
+
+
+def test_features_of_the_decoder_exclude_translations(experiment: Experiment) -> None:
+    (experiment.output.parent / "scores.dev").write_text("1\n" * 60)
+    again = read_again(experiment, '[features]\nMine = "scores:scores.{set}"')
+    assert again.unplanned
+    plan = assumed_plan(again, again.unplanned)
+    assert plan.steps and not plan.scope.translations
+    assert "candidates" not in again.unplanned.with_recipe(plan.recipe).text
+
+
+def test_labels_of_a_shortlist_may_be_planned_ones(experiment: Experiment) -> None:
+    """Labels of models that are not planned are left out."""
+    tables = '[shortlist]\nfeatures = ["NMTltr", "NMTback", "Len"]\nsize = 20\n[features]\nLen = "length"'
+    planned = with_all_models(read_again(experiment, tables))
+    assert planned.shortlist and (planned.shortlist.features, planned.shortlist.size) == (("NMTltr", "Len"), 20)
+
+
+def test_a_wrong_label_of_a_shortlist_is_an_error_before_the_plan(experiment: Experiment) -> None:
+    with pytest.raises(InputError, match=r"e\.toml: shortlist\.features: no feature 'Nope'\. Features: NMTltr"):
+        read_again(experiment, '[shortlist]\nfeatures = ["Nope"]')
+
+
+def test_the_complete_file_has_the_paths_of_named_features(experiment: Experiment) -> None:
+    """It lies in another folder."""
+    (experiment.output.parent / "scores.dev").write_text("1\n" * 60)
+    planned = with_all_models(
+        read_again(experiment, '[features]\nMine = "scores:scores.{set}"\nOwn = "command:./own --flag"\nLen = "length"')
+    )
+    assert planned.unplanned is None and planned.text
+    (planned.output / "experiment.toml").write_text(planned.text)
+    again = read_experiment(str(planned.output / "experiment.toml"), allow_code=True)
+    for label, request in planned.features.items():
+        found_again = again.features[label]
+        assert (found_again.kind, [Path(part).resolve() for part in found_again.parts]) == (
+            request.kind,
+            [Path(part).resolve() for part in request.parts],
+        )
+        assert Path(found_again.folder or ".").resolve() == Path(request.folder or ".").resolve()
