@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--experiment",
         default="",
-        help="experiment file without output, initial_weights, train and dev (default: models that suit the corpus)",
+        help="experiment file without output, initial_weights, train and dev (default: models for a run of 25 minutes)",
     )
     resources = parser.add_argument_group("resources")
     add_jobs(resources, "models and features")

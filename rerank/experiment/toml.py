@@ -109,7 +109,10 @@ SECTIONS = ("models", "features", "shortlist", "tuning", "report")
 """Tables that get a header and one line per entry. Other tables are written on one line."""
 
 Remarks = Mapping[str, Sequence[str]]
-"""Comment lines by the key that they precede, `TABLE.KEY` inside `SECTIONS`. The empty key is the top of the file."""
+"""Comment lines by the key that they precede, `TABLE.KEY` inside `SECTIONS`.
+
+The empty key is the top of the file, and `TABLE.` the end of a table.
+"""
 
 
 def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
@@ -147,7 +150,8 @@ def with_paths(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:
-    return "".join(_remarks(remarks, f"{key}.{name}") + entry(name, each) for name, each in table.items())
+    entries = "".join(_remarks(remarks, f"{key}.{name}") + entry(name, each) for name, each in table.items())
+    return entries + _remarks(remarks, f"{key}.")
 
 
 def _remarks(remarks: Remarks, key: str) -> str:

@@ -32,11 +32,8 @@ REMARKS = {
     "test": (
         "Test set, reranked and, if it has references, evaluated. For several, write tables [[test]] with names.",
     ),
-    "features": (
-        "Features in addition to Moses' own and those of the models. `moses-rerank features` lists all kinds:",
-        'Posteriors = "posteriors"',
-        'Length = "length"',
-    ),
+    "features": ("Features in addition to Moses' own and those of the models. `moses-rerank features` lists all.",),
+    "features.": ('Posteriors = "posteriors"', 'Length = "length"'),
     "tuning.metric": ("Metric to tune for: bleu, chrf, ter, or a weighted sum such as bleu+chrf:0.7,0.3.",),
 }
 """Comment lines above each key of the file."""
@@ -80,7 +77,7 @@ def propose(roles: Roles, output: str) -> bytes:
         "": HEAD,
         "minutes": (*REMARKS["minutes"], *plan.recipe.remarks, *plan_lines(plan), ASSUMED),
         "test": REMARKS["test"] if roles.tests else NO_TEST,
-        "features": (*REMARKS["features"], *([] if joins else [SCORES]), *left_out),
+        "features.": (*REMARKS["features."], *([] if joins else [SCORES]), *left_out),
     }
     return _encoded(write_experiment(values, remarks), output)
 

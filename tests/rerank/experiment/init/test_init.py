@@ -74,7 +74,7 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     text = Path("experiment.toml").read_text()
     assert "# Test set, reranked" not in text
     before_test, after_test = text.split("\n\n# No test set was found")
-    assert before_test.splitlines()[-1].startswith("dev = ") and "\n\n# Models to train" in after_test
+    assert before_test.splitlines()[-1].startswith("dev = ") and "\n\n# Features in addition" in after_test
     commented = [line for line in text.splitlines() if line.startswith("# ") and " = " in line]
     assert len(commented) == 4
     for line in commented:
@@ -85,24 +85,14 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     assert (before.tests, list(after.tests)) == ({}, ["test"])
 
 
-def test_a_model_for_those_who_have_more_time(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more translates with that of the file which reads its way, when the `#` of its lines is removed."""
-    monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 1)
-    monkeypatch.setattr("rerank.experiment.recipe.MOST_UNKNOWN", 1)
+def test_the_file_leaves_the_models_to_the_run(folder: Path, command: Command) -> None:
+    """It has the minutes, and the plan as comments."""
     assert command("init", "data")[0] == 0
     text = Path("experiment.toml").read_text()
-    assert "with its feature below" in text
-    more = [line for line in text.splitlines() if line.startswith(("# left", "# right", "# NMT"))]
-    for line in more:
-        text = text.replace(line, line.removeprefix("# "))
-    Path("more.toml").write_text(text)
-    experiment = read_experiment("more.toml")
-    check_inputs(experiment)
-    assert len(more) == 2 and [each.request.preset for each in experiment.models.values()].count("transformer") == 2
-    assert [[Path(each).name for each in request.folders] for request in experiment.candidates] == [
-        ["left-to-right-2", "left-to-right"],
-        ["right-to-left-2", "right-to-left"],
-    ]
+    assert "\nminutes = 25\n" in text and "[models]" not in text
+    assert "\n# planned for 25 min: 2 models, about " in text and "\n# left-to-right: rnnsearch, " in text
+    experiment = read_experiment("experiment.toml")
+    assert experiment.unplanned and experiment.unplanned.minutes == 25
 
 
 def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
