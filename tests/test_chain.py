@@ -145,6 +145,12 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
         assert all(each["NMT1"] == (each["NMT1"][0], each["NMT1"][0] * (n >= count)) for n, each in enumerate(values))
         assert sum(each["Fromforward"] == (1.0,) for each in values) in (1, 2, 3)
         assert widened.highest_total == before.highest_total
+    alone = (work / "test.translations.forward").read_text().splitlines()
+    for translation, widened in zip(alone, lists, strict=True):
+        assert translation in [each.text for each in widened.hypotheses if dict(each.dense)["Fromforward"] == (1.0,)]
+    systems = json.loads((work / "report.json").read_text())["systems"]
+    assert [each["system"] for each in systems] == ["moses", "reranked", "translations of forward"]
+    assert b"translations of forward" in out and all(each["BLEU"]["score"] >= 0 for each in systems)
     applied = ("apply", work / "reranker", experiment.parent / "test.nbest", "--source", experiment.parent / "test.de")
     for batch in ((), ("--batch-size", "1")):
         status, out, err = command(*applied, *batch, "--device", "cpu")

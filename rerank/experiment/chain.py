@@ -217,11 +217,12 @@ def evaluate(experiment: Experiment, name: str, files: NbestFiles, costs: Costs)
         attention=experiment.result(f"{name}.attention.npz") if attentive(experiment) else "",
         name=name,
         train_target=experiment.train.target,
+        translations=experiment.translations(name),
     )
     inputs = (
         files.source, *files.reference, reranking.before, reranking.after, reranking.scored, reranking.weights,
         *reranking.ablation.values(), reranking.confidence, reranking.gain, reranking.attention,
-        reranking.train_target if files.reference else "",
+        reranking.train_target if files.reference else "", *reranking.translations.values(),
     )  # fmt: skip
     filters = experiment.tuning.filters
     reports = tuple(experiment.report(name, suffix) for suffix in ("txt", "html", "json"))

@@ -180,6 +180,10 @@ class Experiment:
         """Return the path of the list of a set, including the candidates that models add, before scoring."""
         return self.result(f"{name}.candidates.gz") if self.candidates else self.sets[name].nbest
 
+    def translations(self, name: str) -> dict[str, str]:
+        """Return the paths of the translations of a set by models that add candidates, by the names of their lists."""
+        return {each.name: self.result(f"{name}.translations.{each.name}") for each in self.candidates}
+
     def scored(self, name: str) -> str:
         """Return the path of the list of a set with all candidates and features."""
         return self.result(f"{name}.nbest.gz") if self.features else self.nbest(name)

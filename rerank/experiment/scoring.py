@@ -36,8 +36,10 @@ def _widen(experiment: Experiment, name: str, resources: Resources, costs: Costs
     files, requests, output = experiment.sets[name], experiment.candidates, experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision]
     inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
-    action = partial(merge_translations, files.nbest, files.source, requests, output, resources)
-    return Stage(f"translate {name}", inputs, settings, (output,), action, apart=True, work=costs.translation(name))
+    alone = experiment.translations(name)
+    action = partial(merge_translations, files.nbest, files.source, requests, output, resources, alone)
+    outputs, work = (output, *alone.values()), costs.translation(name)
+    return Stage(f"translate {name}", inputs, settings, outputs, action, apart=True, work=work)
 
 
 def _score(

@@ -80,7 +80,7 @@ def overview(
     Args:
         name: name of the set.
         result: the result in one sentence.
-        evaluation: scores of both systems.
+        evaluation: scores of all systems.
         chosen: for a merged list, a line with the lists that the choices come from, else empty.
         sections: further tables.
         charts: HTML of the charts, each a `<figure>` of inline SVG.

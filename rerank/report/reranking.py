@@ -54,6 +54,7 @@ class RerankingFiles(NamedTuple):
         attention: attention of models on both choices, empty if no model has attention.
         name: name of the set.
         train_target: target side of the training corpus.
+        translations: translations by models that add candidates, by the names of their lists.
     """
 
     before: str
@@ -68,6 +69,7 @@ class RerankingFiles(NamedTuple):
     attention: str
     name: str
     train_target: str
+    translations: Mapping[str, str]
 
 
 class ListReading:
@@ -149,7 +151,12 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
     attention = read_attention(files.attention) if files.attention else {}
     with open_between(outputs[1]) as stream:
         reading = ListReading(files.scored, reranked, systems, confidence, attention, stream)
-        evaluation = evaluate(systems, reranked.references, facts=reading.listed.facts, filtered=filters.signature)
+        compared = systems | {
+            f"translations of {name}": [filters(line) for line in read_lines(path)]
+            for name, path in files.translations.items()
+        }
+        facts = reading.listed.facts
+        evaluation = evaluate(compared, reranked.references, facts=facts, filtered=filters.signature)
         changes, measured, chosen = reading.changes, reading.measuring.measured(), reading.chosen.lines()
         fits = {files.name: measured.outcome.fit()} if measured.outcome else {}
         ablation, gain = read_ablation(files.ablation) if files.ablation else None, read_gain(files.gain)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from features.feature import Resources, Sentence
@@ -12,7 +13,7 @@ from features.progress import log, progress_bar
 from features.request import row_of
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import Lines, open_output
-from moses_io.files.text import empty_file, encode, read_sources, tokens
+from moses_io.files.text import empty_file, encode, read_sources, tokens, write_text
 from moses_io.hypothesis import Hypothesis, parse_line
 from moses_io.merge import DECODER, INDICATOR, LIST_NAME, LOWEST, merge_sentence
 from moses_io.nbest import SentenceList
@@ -133,13 +134,23 @@ class CandidateMerger:
         for name, translator in self._translators.items():
             log.info(f"candidates of {name} = {translator.signature}|version:{__version__}")
 
-    def merge(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+    def translate(self, sentences: Sequence[Sentence]) -> "dict[str, list[list[Translation]]]":
+        """Return the translations of each sentence, best first, by the name of the list."""
+        sources = [each.source for each in sentences]
+        return {name: list(each.translate(sources)) for name, each in self._translators.items()}
+
+    def merge(
+        self, sentences: Sequence[Sentence], by_model: "Mapping[str, Sequence[Sequence[Translation]]] | None" = None
+    ) -> list[Sentence]:
         """Return sentences with more candidates.
 
         The decoder's candidates come first. They keep their lines, with the indicators appended.
+
+        Args:
+            sentences: the sentences.
+            by_model: their translations, as `translate` returns them (default: they are translated).
         """
-        sources = [each.source for each in sentences]
-        by_model = {name: list(each.translate(sources)) for name, each in self._translators.items()}
+        by_model = self.translate(sentences) if by_model is None else by_model
         merged = []
         for place, each in enumerate(sentences):
             lists = {DECODER: SentenceList(each.sentence, each.lines, each.path)}
@@ -161,9 +172,23 @@ def _candidate(sentence: Sentence, translation: "Translation") -> Hypothesis:
 
 
 def merge_translations(
-    nbest: str, source: str, requests: Sequence[CandidateRequest], output: str, resources: Resources
+    nbest: str,
+    source: str,
+    requests: Sequence[CandidateRequest],
+    output: str,
+    resources: Resources,
+    alone: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write a list with the candidates of models added, a batch of sentences at a time.
+
+    Args:
+        nbest: path of the list.
+        source: path of its source.
+        requests: the models.
+        output: path of the list to write.
+        resources: device and precision.
+        alone: paths of texts to write, by the name of a request: the best translation of each sentence, an empty line
+            for a sentence that is not in the list.
 
     Raises:
         InputError: see `CandidateMerger`. The list cannot be read, already has one of the features, or has an id beyond
@@ -171,10 +196,17 @@ def merge_translations(
     """
     merger = CandidateMerger(requests, resources)
     sources = WholeSources(source)
+    best = {name: [""] * sources.total for name in alone}
     with open_output(output) as stream, progress_bar("translate", sources.total, whole=True) as bar:
         for sentences in read_sentences(nbest, sources, "the list with more candidates"):
-            stream.writelines(line.line for each in merger.merge(sentences) for line in each.lines)
+            by_model = merger.translate(sentences)
+            for name, lines in best.items():
+                for each, translations in zip(sentences, by_model[name], strict=True):
+                    lines[each.sentence] = " ".join(translations[0].tokens) if translations else ""
+            stream.writelines(line.line for each in merger.merge(sentences, by_model) for line in each.lines)
             bar.advance(len(sentences), "")
+    for name, path in alone.items():
+        write_text(path, "".join(f"{line}\n" for line in best[name]))
 
 
 def write_translations(translator: "Translator", source: str | Lines, output: str, label: str = "") -> None:
