@@ -17,6 +17,7 @@ from rerank.experiment.plan import (
     assumed_plan,
     find_plan,
     make_plan,
+    measure_factors,
     plan_lines,
     search,
     with_all_models,
@@ -171,6 +172,16 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
     assert first.startswith("planned for 10 min: 2 models, about ")
     assert models == ["right-to-left-2: transformer, 4 epochs", "left-to-right: rnnsearch, 3 epochs"]
     assert plan_lines(replace(plan, steps={})) == ["too short to train a model on this corpus: 10 min"]
+
+
+@pytest.mark.slow
+def test_this_machine_is_measured_in_all_processes(experiment: Experiment) -> None:
+    """The corpus of the fixture is small, so it has recurrent networks only."""
+    corpus = replace(CORPUS, pairs=40)
+    factors = measure_factors(experiment, corpus, Machine("cpu", 2))
+    assert factors and factors.transformer == TimeFactor()
+    assert 0.01 < factors.recurrent.training < 100 and 0.01 < factors.recurrent.forward < 100
+    assert not list(experiment.output.iterdir())
 
 
 def read_again(experiment: Experiment, tables: str) -> Experiment:

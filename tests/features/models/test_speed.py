@@ -1,0 +1,27 @@
+"""The measured speed of this machine."""
+
+import numpy as np
+import pytest
+
+from features.models import speed
+from features.models.cost import TextSize
+from features.models.training.request import TrainingRequest
+
+SMALL = {"hidden_size": 16, "embedding_size": 16, "lexicon": "bias", "bpe": 200}
+RECURRENT = TrainingRequest("rnnsearch", settings={**SMALL, "attention_size": 16})
+TRANSFORMER = TrainingRequest("transformer", settings={**SMALL, "feedforward_size": 16, "batch_tokens": 500})
+
+
+@pytest.mark.parametrize("request_", [RECURRENT, TRANSFORMER])
+def test_a_network_that_takes_twice_as_long_has_twice_the_factor(
+    request_: TrainingRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch takes half a second, and then a second, by a clock of the test."""
+    now = iter(np.arange(0, 10_000, 0.5))
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
+    lengths = np.random.default_rng(1).integers(1, 20, (200, 2))
+    once = speed.measure_factor(request_, lengths, TextSize(200, 2_000, 150), "cpu")
+    now = iter(np.arange(0, 10_000, 1.0))
+    twice = speed.measure_factor(request_, lengths, TextSize(200, 2_000, 150), "cpu")
+    assert 0 < once.training < twice.training < 4 * once.training
+    assert 0 < once.forward < twice.forward < 4 * once.forward
