@@ -86,7 +86,7 @@ class Plan:
         minutes: requested minutes of the run.
         corpus: the training corpus.
         steps: length of the training of each model, in steps of `find_depth`.
-        scope: what the run does besides training.
+        scope: what the run does in addition to training.
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         use: expected seconds in which the reranker processes 1,000 sentences.

@@ -42,7 +42,7 @@ TWICE = 2
 FEWEST_UPDATES = 1_500
 """Minimum updates of `EPOCHS` epochs. With fewer the corpus is small: it has the settings `SMALL` and two models."""
 
-SMALL = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
+SMALL: dict[str, Any] = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
 """Settings of an `rnnsearch` on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
@@ -51,7 +51,7 @@ ADAPT, FEWEST_DEV = 3, 50
 Only a `SMALL` training with many unknown words is fine-tuned.
 """
 
-LARGE = {"tied_softmax": True, "bfloat16": True}
+LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
 """Settings of an `rnnsearch` on a larger corpus."""
 
 CANDIDATES, FEWEST_JOINING = 10, 20_000
@@ -86,8 +86,10 @@ LABELS = {
     "left-to-right-2": "NMTltr2",
     "backward": "NMTback",
 }
-"""Labels of the features of models. That of the backward model takes longer than all others, so only a shortlist gets
-it."""
+"""Labels of the features of models.
+
+The feature of the backward model takes longer than all others, so only a shortlist gets it.
+"""
 
 JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
 ADAPTED = (
@@ -217,7 +219,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     Args:
         corpus: the corpus.
         epochs: epochs of each model, by names of `MODELS`. A transformer reads the corpus `TWICE` as often.
-        scope: what the run does besides training.
+        scope: what the run does in addition to training.
     """
     # The longest trainings begin first, and the backward model is the last one, as others translate meanwhile.
     names = sorted(epochs, key=lambda name: (name == "backward", not name.endswith("-2"), MODELS.index(name)))
@@ -293,9 +295,12 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     transformer, small, sides = name.endswith("-2"), is_small(corpus), (corpus.source, corpus.target)
     settings: dict[str, Any]
     if transformer:
-        settings = {**TRANSFORMER, **_length(corpus, TWICE * epochs, TRANSFORMER["batch_tokens"])}
+        tokens_of_epoch = (SUBWORDS if _has_subwords(corpus) else 1) * corpus.target.words + corpus.pairs
+        settings = {**TRANSFORMER, **_length(TWICE * epochs, tokens_of_epoch / TRANSFORMER["batch_tokens"])}
     else:
-        settings = {"preset": "rnnsearch", **_length(corpus, epochs), "lexicon": "bias", **(SMALL if small else LARGE)}
+        sizes = SMALL if small else LARGE
+        batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
+        settings = {"preset": "rnnsearch", **_length(epochs, batches), "lexicon": "bias", **sizes}
     if _has_subwords(corpus):
         settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
     order = name.removesuffix("-2")
@@ -308,13 +313,11 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     return settings | ({"backward": True} if name == "backward" else {})
 
 
-def _length(corpus: Corpus, epochs: float, batch_tokens: int = 0) -> dict[str, int]:
-    """Return the settings `epochs` and, if the last epoch is not whole, `updates`."""
+def _length(epochs: float, batches: float) -> dict[str, int]:
+    """Return the settings `epochs` and, if the last epoch is not whole, `updates`. `batches` are those of an epoch."""
     whole = math.ceil(epochs - ROUNDING)
     if abs(whole - epochs) < ROUNDING:
         return {"epochs": whole}
-    tokens = (SUBWORDS if _has_subwords(corpus) else 1) * corpus.target.words + corpus.pairs
-    batches = tokens / batch_tokens if batch_tokens else corpus.pairs / Training().batch_size
     return {"epochs": whole, "updates": max(1, int(epochs * batches))}
 
 
