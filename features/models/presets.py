@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from features.models.settings import Architecture, Training, override
+from features.models.settings import NO_ATTENTION, Architecture, Training, override
 from moses_io.files.errors import InputError, nearest, shown
 
 
@@ -50,7 +50,7 @@ _YANG = {
 }  # fmt: skip
 """Yang et al. 2017, section 3.2, English to German."""
 
-_ENCDEC = Architecture(encoder="unidirectional", decoder="no-attention")
+_ENCDEC = Architecture(encoder="unidirectional", decoder=NO_ATTENTION)
 _ALIGN = Architecture(attention_terms=("position", "markov", "fertility"), initial_state="learned")
 _FERTILE = dataclasses.replace(_ALIGN, objectives=("fertility",))
 _YANG_PARTS = Architecture(decoder="attend-after", input_feeding="context", softmax_bias=False)

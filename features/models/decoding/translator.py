@@ -123,9 +123,7 @@ class Translator:
         first = self._members.models[0]
         if first.config.direction == "backward":
             raise InputError(f"{folders[0]}: a backward model, which predicts the source. Use forward models")
-        if (
-            first.target.subwords or first.config.architecture.decoder == "no-attention"
-        ):  # `<unk>` could not be replaced
+        if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
         parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]

@@ -11,7 +11,7 @@ from typing import Any
 from features.links import NO_LINKS, packed_links, turned
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
-from features.models.settings import Architecture, Training
+from features.models.settings import NO_ATTENTION, Architecture, Training
 from features.ragged import Ragged
 from features.sentences import TokenPairs
 from moses_io.alignment import read_alignments
@@ -48,7 +48,7 @@ class TrainingRequest:
     def check(self, start: str) -> None:
         """Raise `InputError` if the model cannot be trained. `start` is the folder to start from, or empty."""
         architecture, training = self.settle()
-        if training.guided_alignment and architecture.decoder == "no-attention":
+        if training.guided_alignment and architecture.decoder == NO_ATTENTION:
             raise InputError("setting 'guided_alignment' needs a decoder with attention, not 'no-attention'")
         if self.symmetric and architecture.decoder != "attend-first":
             raise InputError(
