@@ -15,6 +15,7 @@ from features.models.folder import Model
 from features.models.scoring.alone import encode_target
 from features.models.scoring.members import Members
 from features.models.scoring.tree import score_tree
+from features.models.settings import NO_ATTENTION
 from features.models.vocabulary import SPECIAL, UNKNOWN
 from features.translation_table import NULL, read_table
 from moses_io.files.errors import InputError
