@@ -183,7 +183,8 @@ def search(
 
     The scope is the first one in which two models can have the least steps, otherwise the last one. In it, as many
     models as possible get the least steps, in the order in which they are added. Then all get the same number of
-    further steps, and then some one more. If not even one model fits, it gets fewer steps, or there is none.
+    further steps, and then some one more. If not even two models fit, they get fewer steps, but at least half of the
+    least. If that does not fit, there is one model with as many steps as fit, or none.
     """
     depth, names = find_depth(corpus), _names(corpus)
     scope = next((each for each in scopes if fits(dict.fromkeys(names[:2], depth.least), each)), scopes[-1])
@@ -192,8 +193,12 @@ def search(
         if not fits(chosen | {name: depth.least}, scope):
             break
         chosen[name] = depth.least
-    few = _largest(depth.least - 1, lambda count: fits({names[0]: count}, scope)) if not chosen else 0
+    if len(chosen) < 2:
+        few = _largest(depth.least, lambda count: fits(dict.fromkeys(names[:2], count), scope))
+        if 2 * few >= depth.least:
+            return dict.fromkeys(names[:2], few), scope
     if not chosen:
+        few = _largest(depth.least, lambda count: fits({names[0]: count}, scope))
         return ({names[0]: few} if few else {}), scope
     count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more), scope))
     steps = dict.fromkeys(chosen, depth.least + count)

@@ -46,13 +46,14 @@ def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
     assert steps == dict.fromkeys(MODELS, DEPTH.most)
 
 
-def test_short_runs_save_before_they_train_one_model_alone() -> None:
+def test_short_runs_save_before_they_train_less() -> None:
     assert search(CORPUS, steps_within(2 * LEAST + 2))[1] == SCOPES[1]
     assert search(CORPUS, steps_within(2 * LEAST)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[3])
-    assert search(CORPUS, steps_within(2 * LEAST - 1)) == ({MODELS[0]: 2 * LEAST - 1}, SCOPES[3])
+    assert search(CORPUS, steps_within(2 * LEAST - 1)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[3])
+    assert search(CORPUS, steps_within(LEAST)) == (dict.fromkeys(MODELS[:2], LEAST // 2), SCOPES[3])
 
 
-def test_very_short_runs_train_one_model_for_less_time_or_none() -> None:
+def test_very_short_runs_train_one_model_or_none() -> None:
     assert search(CORPUS, steps_within(LEAST - 1))[0] == {MODELS[0]: LEAST - 1}
     assert search(CORPUS, steps_within(1))[0] == {MODELS[0]: 1}
     assert search(CORPUS, steps_within(0.9))[0] == {}
