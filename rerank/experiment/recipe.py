@@ -27,7 +27,7 @@ EPOCHS, WORDS = 4, 2_500_000
 MOST = 12
 """Maximum epochs of an `rnnsearch`."""
 
-STEP = 500_000
+STEP = 250_000
 """Target words of an `rnnsearch` by which its training is made longer, at most an epoch."""
 
 SMALL_STEPS = 4
@@ -54,10 +54,10 @@ Only a `SMALL` training with many unknown words is fine-tuned.
 LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
 """Settings of an `rnnsearch` on a larger corpus."""
 
-CANDIDATES, FEWEST_JOINING = 10, 20_000
-"""Translations per model that are added to the lists, and minimum sentence pairs for that.
+CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
+"""Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
 
-The minimum only applies if many words of dev are unknown.
+Both limits only apply if more words of dev than `MOST_UNKNOWN` are unknown.
 """
 
 JOINED_VALUES, ALONE_VALUES, BACKWARD_VALUES = "logprob,added", "logprob,entropy", "logprob"
@@ -286,8 +286,10 @@ def _has_subwords(corpus: Corpus) -> bool:
 
 
 def _joins(corpus: Corpus) -> bool:
-    """Return whether models add translations to the lists."""
-    return _is_known(corpus) or (not is_small(corpus) and corpus.pairs >= FEWEST_JOINING)
+    """Return whether models add translations to the lists. They must translate well enough to help."""
+    unknown = max(corpus.source.unknown, corpus.target.unknown)
+    enough = not is_small(corpus) and corpus.pairs >= FEWEST_JOINING and unknown <= MOST_UNKNOWN_JOINING
+    return _is_known(corpus) or enough
 
 
 def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:

@@ -161,6 +161,7 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
         (15_000, 0.004, True),
         (29_000, 0.004, True),
         (29_000, 0.044, True),
+        (29_000, 0.096, False),
         (10_000, 0.044, False),
         (15_000, 0.044, False),
     ],
