@@ -25,7 +25,7 @@ from rerank.experiment.plan import (
 )
 from rerank.experiment.recipe import MODELS, SCOPES, SMALL_MODELS, Corpus, Scope, Side, find_depth
 
-SIDE = Side(words=360_000, vocabulary=9_000, letters=60, unknown=0.03)
+SIDE = Side(words=200_000, vocabulary=9_000, letters=60, unknown=0.03)
 CORPUS = Corpus(pairs=30_000, dev=1_000, source=SIDE, target=SIDE)
 DEPTH = find_depth(CORPUS)
 LEAST = DEPTH.least
