@@ -47,10 +47,10 @@ NEW = 0.7
 SHORTLIST = 30
 """Candidates of a sentence in a shortlist whose size is chosen in the run."""
 
-READ, METRIC, EVALUATE = 9e-5, 6e-5, 2.5e-4
+READ, METRIC, EVALUATE = 6e-5, 6e-5, 2.5e-4
 """Seconds per candidate to read and write a list, to compute a metric, and to inspect all choices for a report."""
 
-TEXT = 1e-5
+TEXT = 7e-6
 """Seconds per word of a list to compute a feature of its texts."""
 
 TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-6, AUTO: 1.5e-5}
