@@ -16,6 +16,9 @@ from itertools import accumulate
 from moses_io.files.errors import Fault, shown
 from moses_io.files.text import LARGEST, NUMBER, decode, encode, number, numbers, tokens, without_line_end
 
+MOST_VALUES = 1_000
+"""Maximum values of a line that a regular expression reads. A larger expression takes long to compile."""
+
 UNLABELLED = "Unlabelled"
 """Name of the feature that holds all values without a name."""
 
@@ -117,8 +120,9 @@ class LineParser:
                 dense = tuple((name, values[place]) for name, place in self._features)
                 return Hypothesis(int(identifier), number, fields, dense, {})
         hypothesis = parse_line(line, number)
-        if not hypothesis.sparse and hypothesis.dense:
-            self._expect(tuple((name, len(values)) for name, values in hypothesis.dense))
+        layout = tuple((name, len(values)) for name, values in hypothesis.dense)
+        if not hypothesis.sparse and 0 < sum(count for _, count in layout) <= MOST_VALUES:
+            self._expect(layout)
         return hypothesis
 
     def _expect(self, layout: tuple[tuple[str, int], ...]) -> None:
