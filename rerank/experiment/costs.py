@@ -110,12 +110,14 @@ def _list_size(nbest: str, _changed: int, _bytes: int) -> tuple[int, int, int, i
     sentences, candidates, words, values, last = 0, 0, 0, 0, b""
     with open_input(nbest) as stream:
         for line in stream:
-            sentence, text, *rest = [*line.split(b"|||", 3), b""]
+            sentence, text, features, *_ = [*line.split(b"|||", 3), b"", b""]
+            if not text:  # an empty line, which all commands skip, or a line that they report
+                continue
             sentences += sentence != last
             last = sentence
             candidates += 1
             words += len(text.split())
-            values = values or sum(not each.endswith(b"=") for each in rest[0].split())
+            values = values or sum(not each.endswith(b"=") for each in features.split())
     return sentences, candidates, words, values
 
 

@@ -64,7 +64,7 @@ def test_sizes_of_files(tmp_path: Path) -> None:
     source, nbest = tmp_path / "source", tmp_path / "nbest"
     source.write_text("a b c\na d\n")
     nbest.write_text(
-        "0 ||| x y ||| LM= -1 TM= 1 2 ||| 3\n0 ||| x ||| LM= -1 TM= 1 2 ||| 3\n1 |||  ||| LM= 0 TM= 1 1 ||| 0\n"
+        "\n0 ||| x y ||| LM= -1 TM= 1 2 ||| 3\n0 ||| x ||| LM= -1 TM= 1 2 ||| 3\n1 |||  ||| LM= 0 TM= 1 1 ||| 0\n"
     )
     assert text_size(str(source)) == TextSize(lines=2, words=5, vocabulary=1)
     size = list_size(str(nbest), str(source))
