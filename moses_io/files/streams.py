@@ -170,6 +170,12 @@ class _Target(FileIO):
             raise
 
 
+def version_of(path: str) -> tuple[int, int]:
+    """Return the time of the last change and the size of a file, which tell whether it has changed meanwhile."""
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size
+
+
 def digest(path: Path) -> str:
     """Return the first 12 hexadecimal digits of the SHA-256 of a file, enough to distinguish contents."""
     return sha256(path)[:12]

@@ -1,7 +1,7 @@
 """Expected work of the stages of an experiment, from the sizes of its texts, lists and models.
 
-The constants are seconds of one core of an AMD EPYC. Only their ratios matter for long: as stages end, their true times
-correct the estimate (`rerank.experiment.clock`).
+The constants are seconds of one core of an AMD EPYC. Measured time factors adapt those of models to this machine. As
+stages end, their true times correct the estimate (`rerank.experiment.clock`).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
 from features.request import FeatureRequest, split_values, together
 from moses_io.files.errors import InputError
-from moses_io.files.streams import open_input
+from moses_io.files.streams import open_input, version_of
 from rerank.experiment.clock import Work
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.file import Experiment
@@ -84,7 +84,7 @@ class ListSize:
 
 def text_size(path: str) -> TextSize:
     """Return the size of a text, 0 if it does not exist. Each version of a file is read once."""
-    return _text_size(path, *_version(path)) if os.path.isfile(path) else TextSize(0, 0, 0)
+    return _text_size(path, *version_of(path)) if os.path.isfile(path) else TextSize(0, 0, 0)
 
 
 @functools.lru_cache(1000)
@@ -101,7 +101,7 @@ def _text_size(path: str, _changed: int, _bytes: int) -> TextSize:
 def list_size(nbest: str, source: str) -> ListSize:
     """Return the size of a list and its source, 0 if it does not exist. Each version of a file is read once."""
     known = os.path.isfile(nbest)
-    sentences, candidates, words, values = _list_size(nbest, *_version(nbest)) if known else (0, 0, 0, 0)
+    sentences, candidates, words, values = _list_size(nbest, *version_of(nbest)) if known else (0, 0, 0, 0)
     return ListSize(sentences, text_size(source).words, candidates, words, values)
 
 
@@ -119,11 +119,6 @@ def _list_size(nbest: str, _changed: int, _bytes: int) -> tuple[int, int, int, i
             words += len(text.split())
             values = values or sum(not each.endswith(b"=") for each in features.split())
     return sentences, candidates, words, values
-
-
-def _version(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_mtime_ns, status.st_size
 
 
 class Costs:
@@ -249,7 +244,7 @@ class Costs:
         new = [max(1, len(split_values(each.argument)[1])) for each in self._experiment.features.values()]
         return self._merged("dev").values + sum(new)
 
-    def use(self) -> float:
+    def apply_seconds(self) -> float:
         """Return the expected seconds in which the reranker processes 1,000 sentences like those of dev."""
         first, late = self._experiment.split_requests("dev")
         works = [self.scoring("dev", group) for group in together(first)]

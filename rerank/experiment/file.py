@@ -235,7 +235,8 @@ class Unplanned:
         tables: dict[str, Any] = {**recipe.tables, **own, "features": recipe.features | feature_texts(self.values)}
         if shortlist := self._shortlist(recipe):
             tables["shortlist"] = shortlist
-        experiment = experiment_of(self.values | tables, self.folder)
+        others = {key: value for key, value in self.values.items() if key != "shortlist"}
+        experiment = experiment_of(others | tables, self.folder)
         new = experiment.output.resolve()
         texts = {label: _moved_text(experiment.features[label], recipe, new) for label in tables["features"]}
         files = moved(self.values, self.folder, new)

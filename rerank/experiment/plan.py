@@ -11,7 +11,7 @@ import numpy as np
 
 from features.arrays import Integers
 from features.feature import Resources
-from features.models.cost import TextSize, TimeFactor, TimeFactors
+from features.models.cost import CorpusSize, TextSize, TimeFactor, TimeFactors
 from features.models.training.request import TrainingRequest
 from features.progress import log
 from moses_io.files.errors import InputError, counted
@@ -89,7 +89,7 @@ class Plan:
         scope: what the run does in addition to training.
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
-        use: expected seconds in which the reranker processes 1,000 sentences.
+        apply_seconds: expected seconds in which the reranker processes 1,000 sentences.
     """
 
     minutes: float
@@ -98,7 +98,7 @@ class Plan:
     scope: Scope
     factors: TimeFactors | None
     seconds: float
-    use: float
+    apply_seconds: float
 
     def __post_init__(self) -> None:
         for name, count in self.steps.items():
@@ -110,6 +110,11 @@ class Plan:
         """Whether more time would change nothing."""
         most = find_depth(self.corpus).most
         return self.scope == SCOPES[0] and all(self.steps.get(name) == most for name in _names(self.corpus))
+
+    @property
+    def sizes(self) -> CorpusSize:
+        """Sizes of both sides of the corpus."""
+        return _sizes(self.corpus)
 
     @property
     def recipe(self) -> Recipe:
@@ -161,19 +166,19 @@ def make_plan(
     experiment: Experiment, unplanned: Unplanned, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None
 ) -> Plan:
     """Return a new plan. Without `factors`, those of a usual machine are assumed."""
-    sizes = _size(corpus, "source"), _size(corpus, "target")
+    sizes = _sizes(corpus)
 
     def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
         planned = unplanned.with_recipe(_recipe(corpus, steps, scope))
         costs = Costs(planned, machine.device, sizes, factors)
         stages = stages_of(planned, Resources(machine.device), corpus=sizes, factors=factors)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
-        return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.use()
+        return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
 
     most = 60 * unplanned.minutes * (1 - RESERVE)
     steps, scope = search(corpus, lambda steps, scope: expected(steps, scope)[0] <= most, _scopes(experiment))
-    seconds, use = expected(steps, scope)
-    return Plan(unplanned.minutes, corpus, steps, scope, factors, seconds, use)
+    seconds, apply_seconds = expected(steps, scope)
+    return Plan(unplanned.minutes, corpus, steps, scope, factors, seconds, apply_seconds)
 
 
 def search(
@@ -233,7 +238,7 @@ def plan_lines(plan: Plan) -> list[str]:
         return [f"too short to train a model on this corpus: {plan.minutes:g} min"]
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
-        f"and about {plan.use:.0f} s for 1,000 sentences when the reranker is applied",
+        f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
         *(
             f"{name}: {settings['preset']}, {plan.steps[name] * step * _times(name):.3g} epochs"
             for name, settings in models.items()
@@ -274,9 +279,10 @@ def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
     return tuple(scope for scope in SCOPES if not (own and scope.translations))
 
 
-def _size(corpus: Corpus, name: str) -> TextSize:
-    side = corpus.source if name == "source" else corpus.target
-    return TextSize(corpus.pairs, side.words, side.vocabulary)
+def _sizes(corpus: Corpus) -> CorpusSize:
+    """Return the sizes of both sides of a corpus."""
+    source, target = (TextSize(corpus.pairs, side.words, side.vocabulary) for side in (corpus.source, corpus.target))
+    return source, target
 
 
 def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
@@ -302,7 +308,7 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
             kind = kinds[number % len(kinds)]
             path = f"{folder}/{kind}-{number}"
             actions[f"measure {kind} {number + 1}"] = partial(
-                _write_factor, requests[kind], lengths, _size(corpus, "target"), machine.device, path
+                _write_factor, requests[kind], lengths, _sizes(corpus)[1], machine.device, path
             )
         do_all(actions, jobs, machine.address)
         factors = {kind: read_record(f"{folder}/{kind}-{number}", TimeFactor) for number, kind in enumerate(kinds)}

@@ -4,12 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from features.models.config import DEV_FOLDS
 from features.models.cost import SUBWORDS
 from features.models.settings import Training
-from moses_io.files.streams import check_plain
+from moses_io.files.streams import check_plain, version_of
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
 MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
@@ -133,13 +134,19 @@ class Corpus:
 
 
 def inspect_corpus(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
-    """Count sentence pairs, words and characters of a corpus and of dev.
+    """Count sentence pairs, words and characters of a corpus and of dev. Each version of the files is read once.
 
     Raises:
         InputError: as `parallel_lines`, or a file is no plain file.
     """
-    for path in (train.source, train.target, dev.source, dev.target):
+    paths = (train.source, train.target, dev.source, dev.target)
+    for path in paths:
         check_plain(path)
+    return _inspect(train, dev, tuple(map(version_of, paths)))
+
+
+@lru_cache(2)
+def _inspect(train: ParallelFiles, dev: ParallelFiles, _versions: tuple[tuple[int, int], ...]) -> Corpus:
     pairs, training = _count(train)
     dev_pairs, held = _count(dev)
     source, target = (_side(*counts) for counts in zip(training, held, strict=True))

@@ -51,7 +51,8 @@ def run_experiment(
     if experiment.unplanned:
         plan = find_plan(experiment, experiment.unplanned, machine)
         experiment = apply_plan(experiment.unplanned, plan)
-    stages = stages_of(experiment, resources, link, factors=plan.factors if plan else None)
+    known = (plan.sizes, plan.factors) if plan else (None, None)
+    stages = stages_of(experiment, resources, link, *known)
     _make_folder(experiment, stages)
     with locked(experiment.output):
         if plan:

@@ -110,7 +110,7 @@ def test_a_plan_fits_into_its_minutes(experiment: Experiment) -> None:
     plans = [plan_of(experiment, minutes) for minutes in (2, 10, 25, 60, 300)]
     assert all(plan.seconds <= 60 * plan.minutes or not plan.steps for plan in plans)
     assert len({len(plan.steps) for plan in plans}) > 2
-    assert plans[-1].use > 0
+    assert plans[-1].apply_seconds > 0
 
 
 def test_a_slower_machine_does_less(experiment: Experiment) -> None:
@@ -205,6 +205,11 @@ def test_labels_of_a_shortlist_may_be_planned_ones(experiment: Experiment) -> No
     tables = '[shortlist]\nfeatures = ["NMTltr", "NMTback", "Len"]\nsize = 20\n[features]\nLen = "length"'
     planned = with_all_models(read_again(experiment, tables))
     assert planned.shortlist and (planned.shortlist.features, planned.shortlist.size) == (("NMTltr", "Len"), 20)
+
+
+def test_a_shortlist_of_models_that_are_not_planned_is_left_out(experiment: Experiment) -> None:
+    planned = with_all_models(read_again(experiment, '[shortlist]\nfeatures = ["NMTback"]'))
+    assert planned.shortlist is None and "[shortlist]" not in planned.text
 
 
 def test_a_wrong_label_of_a_shortlist_is_an_error_before_the_plan(experiment: Experiment) -> None:
