@@ -21,7 +21,7 @@ from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import fit_confidence
 from rerank.experiment.costs import SHORT, Costs
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
-from rerank.experiment.file import Experiment
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.scoring import scoring_stages
 from rerank.experiment.stages import Stage, folder_stage
 from rerank.linear.missing import Replacements, read_replacements

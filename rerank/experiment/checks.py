@@ -17,7 +17,7 @@ from moses_io.hypothesis import UNLABELLED
 from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.weights import read_weights
 from rerank.experiment.entries import NbestFiles
-from rerank.experiment.file import Experiment
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.stages import RECORD, digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits

@@ -22,7 +22,7 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input, version_of
 from rerank.experiment.clock import Work
 from rerank.experiment.entries import NbestFiles
-from rerank.experiment.file import Experiment
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.stages import trainings_of
 from rerank.experiment.workers import cores, uses_gpu
 from rerank.tuners.mean import MEAN

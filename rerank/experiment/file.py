@@ -2,21 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from features.models.settings import check_rows, check_values
 from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code
 from moses_io.files.errors import InputError, at
-from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import (
     SELECTION,
     SET,
-    UNNAMED,
     Groups,
     ModelEntry,
-    NbestFiles,
     ShortlistEntry,
     expand_feature,
     expand_models,
@@ -30,6 +27,7 @@ from rerank.experiment.entries import (
     read_tests,
     translating,
 )
+from rerank.experiment.experiment import Experiment, TuningEntry, Unplanned
 from rerank.experiment.recipe import LABELS, Recipe
 from rerank.experiment.toml import (
     as_table,
@@ -44,11 +42,10 @@ from rerank.experiment.toml import (
 )
 from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
-from rerank.systems.translations import CandidateRequest, check_names, list_name
-from rerank.tuners.table import AUTO, Tuning
+from rerank.systems.translations import check_names
+from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import FoldSettings, settle
-from rerank.tuning.tuning_set import Lists
 
 KEYS = (
     "minutes", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "shortlist",
@@ -64,202 +61,6 @@ MINUTES = 25.0
 
 MOST_MINUTES = 1e5
 """Maximum minutes of a run, about 70 days."""
-
-
-@dataclass(frozen=True)
-class TuningEntry:
-    """The table `[tuning]`: settings of the tuner, and checks on folds of dev.
-
-    Attributes:
-        tuning: tuner, metric and their settings.
-        caution: cross-validation, fallback and ablation.
-        filters: text filters that apply before the metric.
-        confidence: metric that the sentence-level confidence estimates predict.
-    """
-
-    tuning: Tuning
-    caution: FoldSettings
-    filters: Filters
-    confidence: str
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """An experiment file. Paths are absolute, or relative to the folder of the file.
-
-    Attributes:
-        train: corpus that models are trained on.
-        dev: set on which the weights are tuned. It also decides when the training of a model stops.
-        selection: set on which the tuner `auto` compares tuners, or None if there is none.
-        tests: test sets by name. They are reranked and, if they have references, evaluated.
-        initial_weights: file of the initial weights, with which Moses decoded.
-        output: folder of results.
-        models: models by name.
-        features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
-        tuning: settings of the tuning.
-        shortlist: features that are computed only for the best candidates by the others, or None if there are none.
-        ablation: whether reports have an ablation, the contribution of each feature.
-        trained_models: folder of models that are already trained, or empty if this experiment trains them.
-        unplanned: the tables, if models and features are still to be chosen, otherwise None.
-        text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
-            the experiment file itself names them.
-    """
-
-    train: ParallelFiles
-    dev: NbestFiles
-    selection: NbestFiles | None
-    tests: dict[str, NbestFiles]
-    initial_weights: str
-    output: Path
-    models: dict[str, ModelEntry]
-    features: dict[str, FeatureRequest]
-    tuning: TuningEntry
-    shortlist: ShortlistEntry | None = None
-    ablation: bool = True
-    trained_models: str = ""
-    unplanned: "Unplanned | None" = None
-    text: str = ""
-
-    @property
-    def sets(self) -> dict[str, NbestFiles]:
-        """The sets by name: dev, `selection` if it exists, then the test sets."""
-        return {"dev": self.dev, **({SELECTION: self.selection} if self.selection else {}), **self.tests}
-
-    @property
-    def files(self) -> list[str]:
-        """Paths of the corpus, the files of all sets and the initial weights."""
-        lists = [path for part in self.sets.values() for path in part.files]
-        return [*self.train.files, *lists, self.initial_weights]
-
-    def result(self, name: str) -> str:
-        """Return the path of a file or folder in the folder of results."""
-        return str(self.output / name)
-
-    def model(self, name: str) -> str:
-        """Return the folder of a model, or of one model of a pair.
-
-        A name that is no model of the experiment is the path of a folder, and is returned unchanged.
-        """
-        if name.partition("/")[0] not in self.models:
-            return name
-        return str(Path(self.trained_models or self.result("models")) / name)
-
-    @property
-    def candidates(self) -> tuple[CandidateRequest, ...]:
-        """Requests for candidates that models add to the lists."""
-        return tuple(
-            CandidateRequest(
-                list_name(name),
-                tuple(self.model(f"{each}/{self.models[each].request.forward}") for each in models),
-                self.models[models[0]].candidates,
-            )
-            for name, models in translating(self.models).items()
-        )
-
-    @property
-    def weights(self) -> str:
-        """Path of the tuned weights."""
-        return self.result("weights.ini")
-
-    def requests(self, name: str = SET) -> list[FeatureRequest]:
-        """Return the features with the folders of their models. `{set}` in an argument becomes the name of a set."""
-        requests = [replace(each, argument=each.argument.replace(SET, name)) for each in self.features.values()]
-        return [each.with_parts([self.model(part) for part in each.parts]) for each in requests]
-
-    def split_requests(self, name: str) -> tuple[list[FeatureRequest], list[FeatureRequest]]:
-        """Return the features of a set that are computed for all candidates, and the features of its shortlist."""
-        late = self.shortlist.features if self.shortlist else ()
-        requests = self.requests(name)
-        return [each for each in requests if each.label not in late], [each for each in requests if each.label in late]
-
-    def lists(self, name: str) -> Lists:
-        """Return the scored list of a set and its references."""
-        return Lists([self.scored(name)], self.sets[name].reference, self.tuning.filters)
-
-    def nbest(self, name: str) -> str:
-        """Return the path of the list of a set, including the candidates that models add, before scoring."""
-        return self.result(f"{name}.candidates.gz") if self.candidates else self.sets[name].nbest
-
-    def translations(self, name: str) -> dict[str, str]:
-        """Return the paths of the translations of a set by models that add candidates, by the names of their lists."""
-        return {each.name: self.result(f"{name}.translations.{each.name}") for each in self.candidates}
-
-    def scored(self, name: str) -> str:
-        """Return the path of the list of a set with all candidates and features."""
-        return self.result(f"{name}.nbest.gz") if self.features else self.nbest(name)
-
-    def whole(self, name: str) -> str:
-        """Return the path of the list of a set with all candidates and the features that are computed for all."""
-        if not self.shortlist:
-            return self.scored(name)
-        return self.result(f"{name}.all.nbest.gz") if self.split_requests(name)[0] else self.nbest(name)
-
-    @property
-    def shortlist_weights(self) -> str:
-        """Path of the weights that select the shortlist."""
-        return self.result("shortlist.ini")
-
-    def report(self, test: str, suffix: str) -> str:
-        """Return the path of the report of a test set. `suffix` is `txt`, `html` or `json`."""
-        return self.result(f"report.{suffix}" if test == UNNAMED else f"{test}.report.{suffix}")
-
-
-@dataclass(frozen=True)
-class Unplanned:
-    """Tables of an experiment whose models are chosen by the time of the run.
-
-    Attributes:
-        minutes: minutes of the run.
-        values: the tables, without the key `minutes`.
-        folder: base folder of relative paths.
-    """
-
-    minutes: float
-    values: dict[str, Any]
-    folder: Path
-
-    def with_recipe(self, recipe: Recipe, remarks: Sequence[str] = ()) -> Experiment:
-        """Return the experiment with the models of a recipe.
-
-        Features and labels of the shortlist are added to those of the tables. The tables `[tuning]` and `[report]`
-        replace those of the recipe.
-
-        Args:
-            recipe: models, their settings and features.
-            remarks: comment lines that describe the models.
-
-        Raises:
-            InputError: a feature or a setting of the tables does not fit the models.
-        """
-        own: dict[str, Any] = {key: self.values[key] for key in ("tuning", "report") if key in self.values}
-        tables: dict[str, Any] = {**recipe.tables, **own, "features": recipe.features | feature_texts(self.values)}
-        if shortlist := self._shortlist(recipe):
-            tables["shortlist"] = shortlist
-        others = {key: value for key, value in self.values.items() if key != "shortlist"}
-        experiment = experiment_of(others | tables, self.folder)
-        new = experiment.output.resolve()
-        texts = {label: _moved_text(experiment.features[label], recipe, new) for label in tables["features"]}
-        files = moved(self.values, self.folder, new)
-        if code := next((each.folder for each in experiment.features.values() if runs_code(each.text)), ""):
-            files["code"] = os.path.relpath(code, new)
-        written = {**files, "output": ".", **tables, "features": texts}
-        text = write_experiment(written, {"": HEAD, "models": (*recipe.remarks, *remarks)})
-        return replace(experiment, text=text)
-
-    def _shortlist(self, recipe: Recipe) -> dict[str, Any]:
-        """Return the table `[shortlist]`, without labels of models that are not in the recipe."""
-        own = as_table(self.values.get("shortlist", {}), "shortlist")
-        labels = [
-            label for label in own.get("features", ()) if label in recipe.features or label not in LABELS.values()
-        ]
-        labels += [label for label in recipe.shortlist.get("features", ()) if label not in labels]
-        return {**own, "features": labels} if labels else {}
-
-
-def _moved_text(request: FeatureRequest, recipe: Recipe, folder: Path) -> str:
-    """Return a feature as text, with paths relative to `folder`."""
-    names = recipe.models if request.row.takes == "models" else {}
-    return request.with_parts([part if part in names else os.path.relpath(part, folder) for part in request.parts]).text
 
 
 def read_experiment(path: str, output: str = "", allow_code: bool = False, minutes: float | None = None) -> Experiment:
@@ -341,6 +142,50 @@ def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= MOST_MINUTES:
         raise InputError(f"minutes: expected a number above 0 and up to {MOST_MINUTES:,.0f}, found {minutes!r}")
     return Unplanned(float(minutes), {key: value for key, value in values.items() if key != "minutes"}, folder)
+
+
+def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) -> Experiment:
+    """Return the experiment with the models of a recipe.
+
+    Features and labels of the shortlist are added to those of the tables. The tables `[tuning]` and `[report]`
+    replace those of the recipe.
+
+    Args:
+        tables: tables of the experiment file.
+        recipe: models, their settings and features.
+        remarks: comment lines that describe the models.
+
+    Raises:
+        InputError: a feature or a setting of the tables does not fit the models.
+    """
+    values = tables.values
+    replaced: dict[str, Any] = {key: values[key] for key in ("tuning", "report") if key in values}
+    whole: dict[str, Any] = {**recipe.tables, **replaced, "features": recipe.features | feature_texts(values)}
+    if shortlist := _joined_shortlist(as_table(values.get("shortlist", {}), "shortlist"), recipe):
+        whole["shortlist"] = shortlist
+    others = {key: value for key, value in values.items() if key != "shortlist"}
+    experiment = experiment_of(others | whole, tables.folder)
+    new = experiment.output.resolve()
+    texts = {label: _moved_text(experiment.features[label], recipe, new) for label in whole["features"]}
+    files = moved(values, tables.folder, new)
+    if code := next((each.folder for each in experiment.features.values() if runs_code(each.text)), ""):
+        files["code"] = os.path.relpath(code, new)
+    written = {**files, "output": ".", **whole, "features": texts}
+    text = write_experiment(written, {"": HEAD, "models": (*recipe.remarks, *remarks)})
+    return replace(experiment, text=text)
+
+
+def _joined_shortlist(own: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """Return the table `[shortlist]`, without labels of models that are not in the recipe."""
+    labels = [label for label in own.get("features", ()) if label in recipe.features or label not in LABELS.values()]
+    labels += [label for label in recipe.shortlist.get("features", ()) if label not in labels]
+    return {**own, "features": labels} if labels else {}
+
+
+def _moved_text(request: FeatureRequest, recipe: Recipe, folder: Path) -> str:
+    """Return a feature as text, with paths relative to `folder`."""
+    names = recipe.models if request.row.takes == "models" else {}
+    return request.with_parts([part if part in names else os.path.relpath(part, folder) for part in request.parts]).text
 
 
 def _code(values: dict[str, Any], folder: Path) -> str:

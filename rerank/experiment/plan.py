@@ -20,7 +20,8 @@ from moses_io.files.json_files import read_record, write_json
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 from rerank.experiment.chain import stages_of
 from rerank.experiment.costs import Costs
-from rerank.experiment.file import Experiment, Unplanned
+from rerank.experiment.experiment import Experiment, Unplanned
+from rerank.experiment.file import with_recipe
 from rerank.experiment.recipe import (
     MODELS,
     SCOPES,
@@ -131,7 +132,7 @@ def with_all_models(experiment: Experiment) -> Experiment:
         return experiment
     corpus = inspect_corpus(experiment.train, experiment.dev.texts)
     steps = dict.fromkeys(_names(corpus), 1)
-    return experiment.unplanned.with_recipe(_recipe(corpus, steps, _scopes(experiment)[0]))
+    return with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
 
 
 def find_plan(experiment: Experiment, unplanned: Unplanned, machine: Machine) -> Plan:
@@ -169,7 +170,7 @@ def make_plan(
     sizes = _sizes(corpus)
 
     def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
-        planned = unplanned.with_recipe(_recipe(corpus, steps, scope))
+        planned = with_recipe(unplanned, _recipe(corpus, steps, scope))
         costs = Costs(planned, machine.device, sizes, factors)
         stages = stages_of(planned, Resources(machine.device), corpus=sizes, factors=factors)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
@@ -228,7 +229,7 @@ def apply_plan(unplanned: Unplanned, plan: Plan) -> Experiment:
     lines = plan_lines(plan)
     for line in lines:
         log.info(line)
-    return unplanned.with_recipe(plan.recipe, lines)
+    return with_recipe(unplanned, plan.recipe, lines)
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -8,7 +8,7 @@ from moses_io.files.folders import locked, make_folder
 from moses_io.files.text import read_lines
 from rerank.experiment.chain import ingredients, stages_of
 from rerank.experiment.checks import check_inputs, try_features
-from rerank.experiment.file import Experiment
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.plan import Machine, apply_plan, find_plan, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.reranker.make import gains

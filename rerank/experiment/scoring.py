@@ -9,7 +9,7 @@ from features.request import FeatureRequest, together
 from moses_io.weights import weight_files
 from rerank.experiment.costs import Costs
 from rerank.experiment.entries import ShortlistEntry
-from rerank.experiment.file import Experiment
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.stages import Stage
 from rerank.linear.shortlist import shorten_list
 from rerank.lists.append import join_features, write_features

@@ -23,7 +23,8 @@ from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.entries import NbestFiles
-from rerank.experiment.file import Experiment, experiment_of
+from rerank.experiment.experiment import Experiment
+from rerank.experiment.file import experiment_of
 from rerank.experiment.plan import with_all_models
 from rerank.experiment.run import run_experiment
 from rerank.experiment.stages import Stage, run_stages

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from rerank.experiment.file import Experiment, read_experiment
+from rerank.experiment.experiment import Experiment
+from rerank.experiment.file import read_experiment
 
 FOLDER = Path(__file__).parent
 """Folder of the sample's files."""

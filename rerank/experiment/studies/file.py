@@ -10,8 +10,9 @@ from features.request import FeatureRequest
 from moses_io.files.errors import InputError, at, counted, nearest, shown
 from moses_io.files.text import ParallelFiles, parallel_lines
 from rerank.experiment.entries import check_name
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
-from rerank.experiment.file import Experiment, experiment_of
+from rerank.experiment.file import experiment_of
 from rerank.experiment.toml import as_table, check_code, check_keys, feature_texts, read_toml
 from rerank.report.changes import MOSES
 

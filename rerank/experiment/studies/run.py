@@ -23,7 +23,7 @@ from rerank.experiment.chain import stages_of, trainings
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.clock import Work
 from rerank.experiment.costs import SHORT, Costs, text_size
-from rerank.experiment.file import Experiment
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.run import run_experiment
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study

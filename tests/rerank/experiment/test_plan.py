@@ -8,7 +8,8 @@ import pytest
 
 from features.models.cost import TimeFactor, TimeFactors
 from moses_io.files.errors import InputError
-from rerank.experiment.file import Experiment, read_experiment
+from rerank.experiment.experiment import Experiment
+from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.plan import (
     PLAN,
     Machine,
@@ -197,7 +198,7 @@ def test_features_of_the_decoder_exclude_translations(experiment: Experiment) ->
     assert again.unplanned
     plan = assumed_plan(again, again.unplanned)
     assert plan.steps and not plan.scope.translations
-    assert "candidates" not in again.unplanned.with_recipe(plan.recipe).text
+    assert "candidates" not in with_recipe(again.unplanned, plan.recipe).text
 
 
 def test_labels_of_a_shortlist_may_be_planned_ones(experiment: Experiment) -> None:

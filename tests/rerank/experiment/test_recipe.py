@@ -14,7 +14,8 @@ from features.request import parse_requests
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.checks import check_inputs, try_features
-from rerank.experiment.file import Experiment, read_experiment
+from rerank.experiment.experiment import Experiment
+from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.recipe import (
     ADAPT,
     CANDIDATES,
@@ -234,7 +235,7 @@ def planned(experiment: Experiment) -> Experiment:
     """Return the experiment with two models."""
     assert experiment.unplanned is not None
     made = inspect_corpus(experiment.train, experiment.dev.texts)
-    return experiment.unplanned.with_recipe(find_recipe(made, dict.fromkeys(SMALL_MODELS, 1)))
+    return with_recipe(experiment.unplanned, find_recipe(made, dict.fromkeys(SMALL_MODELS, 1)))
 
 
 def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.entries import NbestFiles
-from rerank.experiment.file import Experiment, read_experiment
+from rerank.experiment.experiment import Experiment
+from rerank.experiment.file import read_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
 
