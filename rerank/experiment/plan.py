@@ -187,13 +187,18 @@ def search(
 ) -> tuple[Steps, Scope]:
     """Return lengths of trainings, and a scope, that fit into the time.
 
-    The scope is the first one in which two models can have the least steps, otherwise the last one. In it, as many
-    models as possible get the least steps, in the order in which they are added. Then all get the same number of
-    further steps, and then some one more. If not even two models fit, they get fewer steps, but at least half of the
-    least. If that does not fit, there is one model with as many steps as fit, or none.
+    The scope is the first one in which two models can have the least steps, otherwise the last one. For an ablation,
+    which improves no translation, all models must fit. In the scope, as many models as possible get the least steps, in
+    the order in which they are added. Then all get the same number of further steps, and then some one more. If not
+    even two models fit, they get fewer steps, but at least half of the least. If that does not fit, there is one model
+    with as many steps as fit, or none.
     """
     depth, names = find_depth(corpus), _names(corpus)
-    scope = next((each for each in scopes if fits(dict.fromkeys(names[:2], depth.least), each)), scopes[-1])
+
+    def leaves_time(scope: Scope) -> bool:
+        return fits(dict.fromkeys(names if scope.ablation else names[:2], depth.least), scope)
+
+    scope = next(filter(leaves_time, scopes), scopes[-1])
     chosen = Steps()
     for name in names:
         if not fits(chosen | {name: depth.least}, scope):
