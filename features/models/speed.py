@@ -8,7 +8,7 @@ import torch
 
 from features.arrays import Integers
 from features.models.batches import CELLS, bucketed, pad
-from features.models.cost import SUBWORDS, CorpusSize, TextSize, TimeFactor, epoch_seconds, forward_seconds
+from features.models.cost import CorpusSize, TimeFactor, epoch_seconds, forward_seconds
 from features.models.device import find_device, multiplies_bfloat16
 from features.models.network.model import EncoderDecoder
 from features.models.tables import find
@@ -22,26 +22,33 @@ TRANSLATIONS = 8
 """Entries of the random lexicon for each source word."""
 
 
-def measure_factor(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str) -> TimeFactor:
+def measure_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str) -> TimeFactor:
     """Return the time factors of this machine for the network of a forward model. This takes about 8 seconds.
 
     Args:
         request: the model.
         lengths: (P, 2) words of source and target of some sentence pairs.
-        predicted: size of the training text that the model predicts.
+        corpus: sizes of the training texts that the model reads and predicts.
         device: `auto`, `cpu` or `cuda`.
     """
     torch.manual_seed(1)
     architecture, training = request.settle()
     place = find_device(device)
-    size = int(training.bpe or predicted.vocabulary) + END + 1
+    size = int(training.bpe or corpus[1].vocabulary) + END + 1
     network = EncoderDecoder(architecture, size, size, training.dropout, training.word_dropout).to(place)
     if network.lexicon:
         network.lexicon.words[:, :TRANSLATIONS] = torch.randint(END + 1, size, (size, TRANSLATIONS), device=place)
         network.lexicon.probabilities[:, :TRANSLATIONS] = 1 / TRANSLATIONS
     optimizer = find("optimizer", training.optimizer)(network.parameters(), lr=training.learning_rate)
     low = training.bfloat16 and multiplies_bfloat16(place)
-    subwords = np.ceil(lengths * (SUBWORDS if training.bpe else 1)).astype(np.int64)  # (P, 2) tokens
+    pieces = [side.subwords if training.bpe else 1 for side in corpus]
+    subwords = np.ceil(lengths * pieces).astype(np.int64)  # (P, 2) tokens
+
+    def sizes(batch: Sequence[int]) -> CorpusSize:
+        source, target = (
+            side.like(len(batch), float(words)) for side, words in zip(corpus, lengths[batch].sum(axis=0), strict=True)
+        )
+        return source, target
 
     def loss(batch: Sequence[int], smoothing: float = 0.0, r_drop: float = 0.0) -> torch.Tensor:
         sides = (pad([_random(count, size) for count in side], place) for side in subwords[batch].T.tolist())
@@ -61,10 +68,10 @@ def measure_factor(request: TrainingRequest, lengths: Integers, predicted: TextS
         loss(batch).item()
 
     batches = bucketed(subwords, training.batch_size, training.batch_tokens)
-    trained = _ratio(train, batches, lambda batch: epoch_seconds(request, _sizes(lengths[batch]), predicted))
+    trained = _ratio(train, batches, lambda batch: epoch_seconds(request, sizes(batch)))
     network.eval()
     batches = bucketed(subwords, 64, cells=CELLS)
-    scored = _ratio(score, batches, lambda batch: forward_seconds(request, predicted, _sizes(lengths[batch])))
+    scored = _ratio(score, batches, lambda batch: forward_seconds(request, sizes(batch)))
     return TimeFactor(training=trained, forward=scored)
 
 
@@ -88,9 +95,3 @@ def _random(count: int, size: int) -> list[int]:
     """Return random words."""
     words: list[int] = torch.randint(END + 1, size, (count,)).tolist()
     return words
-
-
-def _sizes(lengths: Integers) -> CorpusSize:
-    """Return the sizes of sentence pairs with these lengths (B, 2) in words."""
-    source, target = (TextSize(len(lengths), float(words), 0) for words in lengths.sum(axis=0))
-    return source, target

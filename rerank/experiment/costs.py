@@ -23,6 +23,7 @@ from moses_io.files.streams import open_input, version_of
 from rerank.experiment.clock import Work
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
+from rerank.experiment.recipe import SHORTLIST
 from rerank.experiment.stages import trainings_of
 from rerank.experiment.workers import cores, uses_gpu
 from rerank.tuners.mean import MEAN
@@ -43,9 +44,6 @@ SEARCH = 2.6
 
 NEW = 0.7
 """Part of the translations of models that are not among the candidates of Moses."""
-
-SHORTLIST = 30
-"""Candidates of a sentence in a shortlist whose size is chosen in the run."""
 
 READ, METRIC, EVALUATE = 6e-5, 6e-5, 2.5e-4
 """Seconds per candidate to read and write a list, to compute a metric, and to inspect all choices for a report."""
@@ -298,8 +296,8 @@ class Costs:
         return self._products(config.architecture, config.training, config.direction == "backward")
 
     def _products(self, architecture: Architecture, training: Training, backward: bool) -> tuple[Products, TimeFactor]:
-        predicted = self.corpus[0 if backward else 1]
-        return products_of(architecture, training, predicted, backward), self._factors.of(architecture)
+        corpus = self.corpus[::-1] if backward else self.corpus
+        return products_of(architecture, training, corpus, backward), self._factors.of(architecture)
 
 
 def _trained(request: TrainingRequest, folder: str) -> float:

@@ -37,11 +37,13 @@ class Unplanned:
 
     Attributes:
         minutes: minutes of the run.
-        values: the tables, without the key `minutes`.
+        apply_seconds: maximum expected seconds in which the reranker processes 1,000 sentences, or None.
+        values: the tables, without the keys `minutes` and `apply_seconds`.
         folder: base folder of relative paths.
     """
 
     minutes: float
+    apply_seconds: float | None
     values: dict[str, Any]
     folder: Path
 

@@ -48,8 +48,8 @@ from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import FoldSettings, settle
 
 KEYS = (
-    "minutes", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features", "shortlist",
-    "tuning", "report", "trained_models", "code",
+    "minutes", "apply_seconds", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features",
+    "shortlist", "tuning", "report", "trained_models", "code",
 )  # fmt: skip
 """Keys of an experiment file."""
 
@@ -59,8 +59,8 @@ HEAD = ("Overwritten by each run of an experiment that names no models. To chang
 MINUTES = 25.0
 """Default minutes of a run that chooses its models."""
 
-MOST_MINUTES = 1e5
-"""Maximum minutes of a run, about 70 days."""
+MOST_MINUTES, MOST_SECONDS = 1e5, 1e7
+"""Maximum values of `minutes`, about 70 days, and of `apply_seconds`."""
 
 
 def read_experiment(path: str, output: str = "", allow_code: bool = False, minutes: float | None = None) -> Experiment:
@@ -132,16 +132,28 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
 
 
 def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
-    """Return the tables if models are to be chosen: with `minutes`, or with neither models nor features."""
+    """Return the tables if models are to be chosen: with a time, or with neither models nor features."""
     named = [key for key in ("models", "trained_models") if key in values]
-    if "minutes" not in values:
-        return None if named or "features" in values else Unplanned(MINUTES, values, folder)
-    if named:
-        raise InputError(f"minutes: cannot be combined with {named[0]}, which names the models. Remove one of them")
-    minutes = values["minutes"]
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= MOST_MINUTES:
-        raise InputError(f"minutes: expected a number above 0 and up to {MOST_MINUTES:,.0f}, found {minutes!r}")
-    return Unplanned(float(minutes), {key: value for key, value in values.items() if key != "minutes"}, folder)
+    times = {
+        key: _time(key, values[key], most)
+        for key, most in (("minutes", MOST_MINUTES), ("apply_seconds", MOST_SECONDS))
+        if key in values
+    }
+    if named and times:
+        raise InputError(
+            f"{next(iter(times))}: cannot be combined with {named[0]}, which names the models. Remove one of them"
+        )
+    if named or ("features" in values and not times):
+        return None
+    tables = {key: value for key, value in values.items() if key not in times}
+    return Unplanned(times.get("minutes", MINUTES), times.get("apply_seconds"), tables, folder)
+
+
+def _time(key: str, value: Any, most: float) -> float:
+    """Return a number of minutes or seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+        raise InputError(f"{key}: expected a number above 0 and up to {most:,.0f}, found {value!r}")
+    return float(value)
 
 
 def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) -> Experiment:

@@ -85,6 +85,7 @@ class Plan:
 
     Attributes:
         minutes: requested minutes of the run.
+        most_apply_seconds: maximum of `apply_seconds`, or None.
         corpus: the training corpus.
         steps: length of the training of each model, in steps of `find_depth`.
         scope: what the run does in addition to training.
@@ -94,6 +95,7 @@ class Plan:
     """
 
     minutes: float
+    most_apply_seconds: float | None
     corpus: Corpus
     steps: Steps
     scope: Scope
@@ -136,7 +138,7 @@ def with_all_models(experiment: Experiment) -> Experiment:
 
 
 def find_plan(experiment: Experiment, unplanned: Unplanned, machine: Machine) -> Plan:
-    """Return the plan in the folder of results if it is for the same corpus and minutes, otherwise a new one.
+    """Return the plan in the folder of results if it is for the same corpus and times, otherwise a new one.
 
     Args:
         experiment: an experiment whose models are still to be chosen.
@@ -149,7 +151,8 @@ def find_plan(experiment: Experiment, unplanned: Unplanned, machine: Machine) ->
     corpus, path = inspect_corpus(experiment.train, experiment.dev.texts), experiment.output / PLAN
     if path.exists():
         plan = _read_plan(path)
-        if (plan.minutes, plan.corpus) == (unplanned.minutes, corpus):
+        requested = (unplanned.minutes, unplanned.apply_seconds, corpus)
+        if (plan.minutes, plan.most_apply_seconds, plan.corpus) == requested:
             log.info(f"{path}: the plan of an earlier run is used. Remove this file for a new plan")
             return plan
     if make_plan(experiment, unplanned, corpus, machine, SLOW).is_full:
@@ -176,10 +179,14 @@ def make_plan(
         checks = sum(costs.reading(name).seconds for name in planned.sets)
         return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
 
-    most = 60 * unplanned.minutes * (1 - RESERVE)
-    steps, scope = search(corpus, lambda steps, scope: expected(steps, scope)[0] <= most, _scopes(experiment))
-    seconds, apply_seconds = expected(steps, scope)
-    return Plan(unplanned.minutes, corpus, steps, scope, factors, seconds, apply_seconds)
+    most, most_apply = 60 * unplanned.minutes * (1 - RESERVE), unplanned.apply_seconds
+
+    def fits(steps: Steps, scope: Scope) -> bool:
+        seconds, apply_seconds = expected(steps, scope)
+        return seconds <= most and (most_apply is None or apply_seconds <= most_apply)
+
+    steps, scope = search(corpus, fits, _scopes(experiment))
+    return Plan(unplanned.minutes, most_apply, corpus, steps, scope, factors, *expected(steps, scope))
 
 
 def search(
@@ -241,7 +248,8 @@ def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
     models, step = plan.recipe.models, find_depth(plan.corpus).step
     if not models:
-        return [f"too short to train a model on this corpus: {plan.minutes:g} min"]
+        limit = "" if plan.most_apply_seconds is None else f", apply_seconds = {plan.most_apply_seconds:g}"
+        return [f"too short for a model of this corpus: {plan.minutes:g} min{limit}"]
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
@@ -287,7 +295,9 @@ def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
 
 def _sizes(corpus: Corpus) -> CorpusSize:
     """Return the sizes of both sides of a corpus."""
-    source, target = (TextSize(corpus.pairs, side.words, side.vocabulary) for side in (corpus.source, corpus.target))
+    source, target = (
+        TextSize(corpus.pairs, side.words, side.vocabulary, side.subwords) for side in (corpus.source, corpus.target)
+    )
     return source, target
 
 
@@ -314,17 +324,17 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
             kind = kinds[number % len(kinds)]
             path = f"{folder}/{kind}-{number}"
             actions[f"measure {kind} {number + 1}"] = partial(
-                _write_factor, requests[kind], lengths, _sizes(corpus)[1], machine.device, path
+                _write_factor, requests[kind], lengths, _sizes(corpus), machine.device, path
             )
         do_all(actions, jobs, machine.address)
         factors = {kind: read_record(f"{folder}/{kind}-{number}", TimeFactor) for number, kind in enumerate(kinds)}
     return TimeFactors(**factors)
 
 
-def _write_factor(request: TrainingRequest, lengths: Integers, predicted: TextSize, device: str, path: str) -> None:
+def _write_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
     from features.models.speed import measure_factor
 
-    write_json(path, asdict(measure_factor(request, lengths, predicted, device)))
+    write_json(path, asdict(measure_factor(request, lengths, corpus, device)))
 
 
 def _lengths(train: ParallelFiles) -> Integers:

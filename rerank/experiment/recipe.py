@@ -3,13 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from features.models.config import DEV_FOLDS
-from features.models.cost import SUBWORDS
 from features.models.settings import Training
+from features.models.vocabulary import learn
 from moses_io.files.streams import check_plain, version_of
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
@@ -80,6 +80,9 @@ PIECES = 4_000
 It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
 """
 
+SHORTLIST = 30
+"""Candidates of a sentence in a shortlist. A run that compares sizes expects this size."""
+
 LABELS = {
     "left-to-right": "NMTltr",
     "right-to-left": "NMTrtl",
@@ -108,12 +111,14 @@ class Side:
         vocabulary: distinct words that are frequent enough for the vocabulary of a word-level model.
         letters: distinct characters in all words.
         unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
+        subwords: subwords per running word of the training text, 1 if models have whole words.
     """
 
     words: int
     vocabulary: int
     letters: int
     unknown: float
+    subwords: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,15 @@ def _inspect(train: ParallelFiles, dev: ParallelFiles, _versions: tuple[tuple[in
     pairs, training = _count(train)
     dev_pairs, held = _count(dev)
     source, target = (_side(*counts) for counts in zip(training, held, strict=True))
-    return Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
+    corpus = Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
+    pieces = _pieces(corpus)
+    if not pieces:
+        return corpus
+    source, target = (
+        replace(side, subwords=_subwords(counts, pieces))
+        for side, counts in zip((source, target), training, strict=True)
+    )
+    return replace(corpus, source=source, target=target)
 
 
 def _count(files: ParallelFiles) -> tuple[int, tuple[Counter[str], Counter[str]]]:
@@ -168,6 +181,12 @@ def _side(training: Counter[str], dev: Counter[str]) -> Side:
     unknown = sum(count for word, count in dev.items() if word not in known) / max(1, dev.total())
     letters = len({letter for word in training for letter in word})
     return Side(words=training.total(), vocabulary=len(known), letters=letters, unknown=unknown)
+
+
+def _subwords(counts: Counter[str], pieces: int) -> float:
+    """Return the subwords per running word. Raise `InputError` if so few cannot be learned."""
+    learned = learn(counts, pieces)
+    return sum(count * len(learned.cut(word)) for word, count in counts.items()) / max(1, counts.total())
 
 
 @dataclass(frozen=True)
@@ -244,7 +263,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
         remarks=(*_remarks(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
-        shortlist={"features": late} if late else {},
+        shortlist={"features": late, "size": SHORTLIST} if late else {},
         report={} if scope.ablation else {"ablation": False},
     )
 
@@ -288,8 +307,12 @@ def _is_known(corpus: Corpus) -> bool:
     return max(corpus.source.unknown, corpus.target.unknown) <= MOST_UNKNOWN
 
 
-def _has_subwords(corpus: Corpus) -> bool:
-    return not _is_known(corpus) or max(corpus.source.vocabulary, corpus.target.vocabulary) > MOST_WORDS
+def _pieces(corpus: Corpus) -> int:
+    """Return the number of subwords of each side, 0 for models of whole words."""
+    sides = (corpus.source, corpus.target)
+    if _is_known(corpus) and max(side.vocabulary for side in sides) <= MOST_WORDS:
+        return 0
+    return max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
 
 
 def _joins(corpus: Corpus) -> bool:
@@ -301,17 +324,17 @@ def _joins(corpus: Corpus) -> bool:
 
 def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:
     """Return the table of a model. `names` are all models."""
-    transformer, small, sides = name.endswith("-2"), is_small(corpus), (corpus.source, corpus.target)
+    transformer, small = name.endswith("-2"), is_small(corpus)
     settings: dict[str, Any]
     if transformer:
-        tokens_of_epoch = (SUBWORDS if _has_subwords(corpus) else 1) * corpus.target.words + corpus.pairs
+        tokens_of_epoch = corpus.target.subwords * corpus.target.words + corpus.pairs
         settings = {**TRANSFORMER, **_length(TWICE * epochs, tokens_of_epoch / TRANSFORMER["batch_tokens"])}
     else:
         sizes = SMALL if small else LARGE
         batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
         settings = {"preset": "rnnsearch", **_length(epochs, batches), "lexicon": "bias", **sizes}
-    if _has_subwords(corpus):
-        settings["bpe"] = max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
+    if pieces := _pieces(corpus):
+        settings["bpe"] = pieces
     order = name.removesuffix("-2")
     if joins and name != "backward":
         settings |= {"translate_with": order} if transformer and order in names else {"candidates": CANDIDATES}

@@ -109,8 +109,9 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     tables = {key: value for key, value in values.items() if key != "study"}
     if "trained_models" in tables:
         raise InputError("trained_models: a study trains its own models")
-    if "minutes" in tables:
-        raise InputError("minutes: a study compares models that are named. Remove it")
+    for key in ("minutes", "apply_seconds"):
+        if key in tables:
+            raise InputError(f"{key}: a study compares models that are named. Remove it")
     if "shortlist" in tables:
         raise InputError("shortlist: a study computes all features for all candidates. Remove it")
     if "models" not in tables and "features" not in tables:

@@ -14,7 +14,7 @@ from rerank.experiment.costs import Costs, list_size, text_size
 from rerank.experiment.file import read_experiment
 from rerank.experiment.recipe import LARGE, TRANSFORMER
 
-SWAHILI = TextSize(30_628, 642_587, 21_287), TextSize(30_628, 640_921, 18_312)
+SWAHILI = TextSize(30_628, 642_587, 21_287, 1.425), TextSize(30_628, 640_921, 18_312, 1.425)
 NOTHING = TextSize(0, 0, 0), TextSize(0, 0, 0)
 
 

@@ -119,6 +119,17 @@ def test_a_slower_machine_does_less(experiment: Experiment) -> None:
     assert fast > 2 * slow > 0
 
 
+def test_a_limit_for_apply_saves_translations_and_then_models(experiment: Experiment) -> None:
+    assert experiment.unplanned
+    plan = plan_of(experiment, 300)
+    for part, models in ((0.7, 5), (0.1, 3)):
+        limit = part * plan.apply_seconds
+        limited = replace(experiment, unplanned=replace(experiment.unplanned, apply_seconds=limit))
+        cheaper = plan_of(limited, 300)
+        assert 0 < cheaper.apply_seconds <= limit
+        assert not cheaper.scope.translations and len(cheaper.steps) <= models
+
+
 def test_what_an_earlier_run_has_trained_does_not_change_the_plan(experiment: Experiment) -> None:
     before = plan_of(experiment, 10)
     beside = experiment.output / "models" / ".left-to-right.training-0123456789ab" / "left-to-right"
@@ -146,7 +157,8 @@ def test_a_plan_is_used_again(slow: Experiment) -> None:
     write_plan(other, slow.output)
     assert found(slow) == other
     assert slow.unplanned
-    assert find_plan(slow, replace(slow.unplanned, minutes=11), Machine("cpu", 2)).steps == plan.steps
+    for changed in ({"minutes": 11}, {"apply_seconds": 1e6}):
+        assert find_plan(slow, replace(slow.unplanned, **changed), Machine("cpu", 2)).steps == plan.steps
 
 
 def test_another_corpus_has_another_plan(slow: Experiment) -> None:
@@ -173,7 +185,10 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
     first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
     assert first.startswith("planned for 10 min: 2 models, about ")
     assert models == ["right-to-left-2: transformer, 4 epochs", "left-to-right: rnnsearch, 3 epochs"]
-    assert plan_lines(replace(plan, steps={})) == ["too short to train a model on this corpus: 10 min"]
+    none = replace(plan, steps={})
+    assert plan_lines(none) == ["too short for a model of this corpus: 10 min"]
+    limited = replace(none, most_apply_seconds=5)
+    assert plan_lines(limited) == ["too short for a model of this corpus: 10 min, apply_seconds = 5"]
 
 
 @pytest.mark.slow

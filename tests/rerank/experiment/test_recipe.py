@@ -10,6 +10,8 @@ import pytest
 
 from features.feature import Resources
 from features.models.config import DEV_FOLDS
+from features.models.settings import Training
+from features.models.vocabulary import build_vocabulary
 from features.request import parse_requests
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
@@ -26,6 +28,7 @@ from rerank.experiment.recipe import (
     MOST,
     PIECES,
     SCOPES,
+    SHORTLIST,
     SMALL,
     SMALL_MODELS,
     STEP,
@@ -58,11 +61,28 @@ def parallel(write: Write, name: str, source: str, target: str) -> ParallelFiles
 def test_words_that_dev_has_and_training_hardly_has_are_unknown(write: Write) -> None:
     train = parallel(write, "train", "a b a\nb\u00a0c a\n", "x y\nx y y z\n")
     dev = parallel(write, "dev", "a b c\na\n", "x\nz\n")
+    found = inspect_corpus(train, dev)
     source, target = (
-        Side(words=5, vocabulary=1, letters=4, unknown=0.5),
-        Side(words=6, vocabulary=2, letters=3, unknown=0.5),
+        Side(words=5, vocabulary=1, letters=4, unknown=0.5, subwords=found.source.subwords),
+        Side(words=6, vocabulary=2, letters=3, unknown=0.5, subwords=found.target.subwords),
     )
-    assert inspect_corpus(train, dev) == Corpus(pairs=2, dev=2, source=source, target=target)
+    assert found == Corpus(pairs=2, dev=2, source=source, target=target)
+
+
+def test_subwords_are_counted_as_in_training(write: Write) -> None:
+    words = [first + second for first in "abcdefghij" for second in "abcdefghij"]
+    text = "".join(f"{one} {other}\n" for one in words for other in words[::10])
+    corpus = inspect_corpus(parallel(write, "train", text, text), parallel(write, "dev", "xx\n", "xx\n"))
+    assert settings_of(corpus)["bpe"] == len(text.splitlines()) // 2
+    vocabulary = build_vocabulary(map(str.split, text.splitlines()), Training(bpe=settings_of(corpus)["bpe"]))
+    pieces = [len(vocabulary.encode([word])) for word in text.split()]
+    assert corpus.source.subwords == corpus.target.subwords == pytest.approx(sum(pieces) / len(pieces))
+
+
+def test_models_of_whole_words_have_no_subwords(write: Write) -> None:
+    text = "a b\n" * 4
+    corpus = inspect_corpus(parallel(write, "train", text, text), parallel(write, "dev", "a b\n", "b\n"))
+    assert corpus.source.subwords == 1 and "bpe" not in settings_of(corpus)
 
 
 def test_words_of_the_sample(sample: Path) -> None:
@@ -83,7 +103,7 @@ def test_texts_that_cannot_be_looked_at(write: Write) -> None:
 
 
 def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_000) -> Corpus:
-    side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01)
+    side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01, subwords=1.35)
     return Corpus(pairs=pairs, dev=dev, source=dataclasses.replace(side, unknown=unknown), target=side)
 
 
@@ -141,8 +161,8 @@ def test_part_of_an_epoch_is_a_number_of_updates() -> None:
 
 def test_what_saves_time() -> None:
     whole, *_, short = (recipe_of(corpus(29_000, 0.03), scope) for scope in SCOPES)
-    assert whole.shortlist == {"features": ["NMTback"]} and whole.report == {}
-    assert short.shortlist == {"features": ["NMTltr", "NMTrtl", "NMTrtl2", "NMTltr2", "NMTback"]}
+    assert whole.shortlist == {"features": ["NMTback"], "size": SHORTLIST} and whole.report == {}
+    assert short.shortlist["features"] == ["NMTltr", "NMTrtl", "NMTrtl2", "NMTltr2", "NMTback"]
     assert short.tables["report"] == {"ablation": False}
     assert not any("candidates" in settings or "translate_with" in settings for settings in short.models.values())
 
@@ -280,6 +300,8 @@ def test_named_features_are_kept_beside_those_of_the_models(folder: Path) -> Non
         ("minutes = -1.5", "minutes: expected a number above 0 and up to 100,000, found -1.5"),
         ("minutes = nan", "minutes: expected a number above 0 and up to 100,000, found nan"),
         ("minutes = true", "minutes: expected a number above 0 and up to 100,000, found True"),
+        ("apply_seconds = 0", "apply_seconds: expected a number above 0 and up to 10,000,000, found 0"),
+        ('apply_seconds = 5\n[models]\none = { preset = "rnnsearch" }', "apply_seconds: cannot be combined"),
         ('minutes = "5"', "minutes: expected a number above 0 and up to 100,000, found '5'"),
         ("[report]\nablation = 1", "report.ablation: expected true or false, found 1"),
         ("[report]\nablate = true", "unknown key report.ablate"),
@@ -296,6 +318,14 @@ def test_minutes_of_the_command_come_before_those_of_the_file(folder: Path) -> N
     path.write_text(f"minutes = 5\n{path.read_text()}")
     asked, of_file = (read_experiment(str(path), minutes=minutes).unplanned for minutes in (90, None))
     assert asked and of_file and (asked.minutes, of_file.minutes) == (90, 5)
+
+
+def test_a_limit_for_apply_goes_with_the_default_minutes(folder: Path) -> None:
+    path = folder / "e.toml"
+    path.write_text(f"apply_seconds = 5\n{path.read_text()}")
+    unplanned = read_experiment(str(path)).unplanned
+    assert unplanned and (unplanned.minutes, unplanned.apply_seconds) == (25, 5)
+    assert "apply_seconds" not in unplanned.values
 
 
 def test_whoever_names_a_model_or_a_feature_gets_no_others(folder: Path) -> None:
