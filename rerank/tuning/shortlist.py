@@ -21,7 +21,7 @@ from rerank.tuning.tuning_set import Lists, read_problem
 SIZES = (10, 20, 30, 50)
 """Sizes that are compared. Dev gets all features for the largest one."""
 
-TOLERANCE = 0.1
+TOLERANCE = 0.02
 """Maximum loss in cross-validated score, in points of 100, for which a smaller shortlist is preferred."""
 
 CHOICE = "shortlist.json"
