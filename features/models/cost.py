@@ -37,13 +37,13 @@ class TextSize:
         lines: number of lines.
         words: number of words.
         vocabulary: number of distinct words that occur at least twice.
-        subwords: subwords per word, if a model has subwords.
+        subwords_per_word: number of subwords per word for models with subwords.
     """
 
     lines: float
     words: float
     vocabulary: float
-    subwords: float = SUBWORDS
+    subwords_per_word: float = SUBWORDS
 
     def part(self, fraction: float) -> "TextSize":
         """Return the size of a part of the text."""
@@ -56,7 +56,7 @@ class TextSize:
 
     def tokens(self, training: Training) -> float:
         """Return the number of words or subwords, without `</s>`."""
-        return self.words * (self.subwords if training.bpe else 1)
+        return self.words * (self.subwords_per_word if training.bpe else 1)
 
 
 CorpusSize = tuple[TextSize, TextSize]
@@ -131,7 +131,7 @@ def products_of(architecture: Architecture, training: Training, corpus: CorpusSi
     vocabulary = training.bpe or min(corpus[1].vocabulary, training.vocabulary_size or math.inf)
     products = multiply_adds(architecture, int(vocabulary))
     source, target = (
-        count * (side.subwords if training.bpe else 1) for count, side in zip(products, corpus, strict=True)
+        count * (side.subwords_per_word if training.bpe else 1) for count, side in zip(products, corpus, strict=True)
     )
     return Products(source=source, target=target, backward=backward)
 

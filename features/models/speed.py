@@ -41,8 +41,8 @@ def measure_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSi
         network.lexicon.probabilities[:, :TRANSLATIONS] = 1 / TRANSLATIONS
     optimizer = find("optimizer", training.optimizer)(network.parameters(), lr=training.learning_rate)
     low = training.bfloat16 and multiplies_bfloat16(place)
-    pieces = [side.subwords if training.bpe else 1 for side in corpus]
-    subwords = np.ceil(lengths * pieces).astype(np.int64)  # (P, 2) tokens
+    tokens_per_word = [side.subwords_per_word if training.bpe else 1 for side in corpus]
+    tokens = np.ceil(lengths * tokens_per_word).astype(np.int64)  # (P, 2)
 
     def sizes(batch: Sequence[int]) -> CorpusSize:
         source, target = (
@@ -51,7 +51,7 @@ def measure_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSi
         return source, target
 
     def loss(batch: Sequence[int], smoothing: float = 0.0, r_drop: float = 0.0) -> torch.Tensor:
-        sides = (pad([_random(count, size) for count in side], place) for side in subwords[batch].T.tolist())
+        sides = (pad([_random(count, size) for count in side], place) for side in tokens[batch].T.tolist())
         total: torch.Tensor = network(*sides, smoothing, r_drop).loss  # ()
         return total / len(batch)
 
@@ -67,10 +67,10 @@ def measure_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSi
     def score(batch: Sequence[int]) -> None:
         loss(batch).item()
 
-    batches = bucketed(subwords, training.batch_size, training.batch_tokens)
+    batches = bucketed(tokens, training.batch_size, training.batch_tokens)
     trained = _ratio(train, batches, lambda batch: epoch_seconds(request, sizes(batch)))
     network.eval()
-    batches = bucketed(subwords, 64, cells=CELLS)
+    batches = bucketed(tokens, 64, cells=CELLS)
     scored = _ratio(score, batches, lambda batch: forward_seconds(request, sizes(batch)))
     return TimeFactor(training=trained, forward=scored)
 

@@ -35,9 +35,10 @@ An experiment file, with paths relative to its folder:
   [tuning]
   seed = 1
 
-With --minutes or the key `minutes`, or with neither [models] nor [features], `run` chooses models and features by the
-time that it may take (default: 25 minutes). It measures the speed of the machine first, prints the plan, and writes all
-tables to experiment.toml in the output folder. `moses-rerank init` writes an experiment file for given files.
+With --minutes, the key `minutes` or `apply_seconds`, or with neither [models] nor [features], `run` chooses models and
+features by the time that it may take (default: 25 minutes). It measures the speed of the machine first, prints the
+plan, and writes all tables to experiment.toml in the output folder. `moses-rerank init` writes an experiment file for
+given files.
 
 For several test sets, write one table [[test]] with a name for each. A test set without "reference" is reranked, and
 the report lists the changes. Without a test set, cross-validated results on dev are printed.

@@ -188,10 +188,10 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
 
 
 def _joined_shortlist(own: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
-    """Return the table `[shortlist]`, without labels of models that are not in the recipe."""
+    """Return the table `[shortlist]`, without labels of models that are not in the recipe. An own `size` is kept."""
     labels = [label for label in own.get("features", ()) if label in recipe.features or label not in LABELS.values()]
     labels += [label for label in recipe.shortlist.get("features", ()) if label not in labels]
-    return {**own, "features": labels} if labels else {}
+    return {**recipe.shortlist, **own, "features": labels} if labels else {}
 
 
 def _moved_text(request: FeatureRequest, recipe: Recipe, folder: Path) -> str:

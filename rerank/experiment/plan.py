@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -194,37 +194,46 @@ def search(
 ) -> tuple[Steps, Scope]:
     """Return lengths of trainings, and a scope, that fit into the time.
 
-    The scope is the first one in which two models can have the least steps, otherwise the last one. For an ablation,
-    which improves no translation, all models must fit. In the scope, as many models as possible get the least steps, in
-    the order in which they are added. Then all get the same number of further steps, and then some one more. If not
-    even two models fit, they get fewer steps, but at least half of the least. If that does not fit, there is one model
-    with as many steps as fit, or none.
+    The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
+    ablation requires that all models can, because an ablation does not improve translations. In the scope, each model
+    that still fits gets the least steps, in the order in which they are added. Then all get the same number of further
+    steps, and then some one more. If not even two models fit, they get fewer steps, but at least half of the least. If
+    that does not fit, there is one model with as many steps as fit, or none. An ablation is also made if it fits at the
+    end.
     """
-    depth, names = find_depth(corpus), _names(corpus)
+    names, least = _names(corpus), find_depth(corpus).least
 
     def leaves_time(scope: Scope) -> bool:
-        return fits(dict.fromkeys(names if scope.ablation else names[:2], depth.least), scope)
+        return fits(dict.fromkeys(names if scope.ablation else names[:2], least), scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])
+    steps = _steps_of(corpus, lambda steps: fits(steps, scope))
+    everything = replace(scope, ablation=True)
+    return steps, everything if steps and fits(steps, everything) else scope
+
+
+def _steps_of(corpus: Corpus, fits: Callable[[Steps], bool]) -> Steps:
+    """Return the lengths of trainings that fit into the time in a scope."""
+    depth, names = find_depth(corpus), _names(corpus)
     chosen = Steps()
     for name in names:
-        if not fits(chosen | {name: depth.least}, scope):
-            break
-        chosen[name] = depth.least
+        longer = chosen | {name: depth.least}
+        if fits(longer):
+            chosen = longer
     if len(chosen) < 2:
-        few = _largest(depth.least, lambda count: fits(dict.fromkeys(names[:2], count), scope))
+        few = _largest(depth.least, lambda count: fits(dict.fromkeys(names[:2], count)))
         if 2 * few >= depth.least:
-            return dict.fromkeys(names[:2], few), scope
+            return dict.fromkeys(names[:2], few)
     if not chosen:
-        few = _largest(depth.least, lambda count: fits({names[0]: count}, scope))
-        return ({names[0]: few} if few else {}), scope
-    count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more), scope))
+        few = _largest(depth.least, lambda count: fits({names[0]: count}))
+        return {names[0]: few} if few else {}
+    count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more)))
     steps = dict.fromkeys(chosen, depth.least + count)
     for name in chosen:
         longer = steps | {name: min(depth.most, steps[name] + 1)}
-        if fits(longer, scope):
+        if fits(longer):
             steps = longer
-    return steps, scope
+    return steps
 
 
 def _largest(most: int, fits: Callable[[int], bool]) -> int:
@@ -248,8 +257,8 @@ def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
     models, step = plan.recipe.models, find_depth(plan.corpus).step
     if not models:
-        limit = "" if plan.most_apply_seconds is None else f", apply_seconds = {plan.most_apply_seconds:g}"
-        return [f"too short for a model of this corpus: {plan.minutes:g} min{limit}"]
+        limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
+        return [f"no model of this corpus fits into {plan.minutes:g} min{limit}"]
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
@@ -296,7 +305,8 @@ def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
 def _sizes(corpus: Corpus) -> CorpusSize:
     """Return the sizes of both sides of a corpus."""
     source, target = (
-        TextSize(corpus.pairs, side.words, side.vocabulary, side.subwords) for side in (corpus.source, corpus.target)
+        TextSize(corpus.pairs, side.words, side.vocabulary, side.subwords_per_word)
+        for side in (corpus.source, corpus.target)
     )
     return source, target
 

@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from features.models.config import DEV_FOLDS
+from features.models.cost import SUBWORDS
 from features.models.settings import Training
 from features.models.vocabulary import learn
+from moses_io.files.errors import InputError
 from moses_io.files.streams import check_plain, version_of
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
@@ -111,14 +113,15 @@ class Side:
         vocabulary: distinct words that are frequent enough for the vocabulary of a word-level model.
         letters: distinct characters in all words.
         unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
-        subwords: subwords per running word of the training text, 1 if models have whole words.
+        subwords_per_word: number of subwords per running word of the training text, assumed if models have whole
+            words. It only changes the expected time, so it does not count in comparisons.
     """
 
     words: int
     vocabulary: int
     letters: int
     unknown: float
-    subwords: float = 1.0
+    subwords_per_word: float = field(default=SUBWORDS, compare=False)
 
 
 @dataclass(frozen=True)
@@ -156,11 +159,11 @@ def _inspect(train: ParallelFiles, dev: ParallelFiles, _versions: tuple[tuple[in
     dev_pairs, held = _count(dev)
     source, target = (_side(*counts) for counts in zip(training, held, strict=True))
     corpus = Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
-    pieces = _pieces(corpus)
-    if not pieces:
+    number = _subwords(corpus)
+    if not number:
         return corpus
     source, target = (
-        replace(side, subwords=_subwords(counts, pieces))
+        replace(side, subwords_per_word=_subwords_per_word(counts, number))
         for side, counts in zip((source, target), training, strict=True)
     )
     return replace(corpus, source=source, target=target)
@@ -183,9 +186,15 @@ def _side(training: Counter[str], dev: Counter[str]) -> Side:
     return Side(words=training.total(), vocabulary=len(known), letters=letters, unknown=unknown)
 
 
-def _subwords(counts: Counter[str], pieces: int) -> float:
-    """Return the subwords per running word. Raise `InputError` if so few cannot be learned."""
-    learned = learn(counts, pieces)
+def _subwords_per_word(counts: Counter[str], number: int) -> float:
+    """Return the number of subwords per running word, with `number` subwords learned from these words.
+
+    If sentencepiece cannot learn them, the training will report it, and the result is an assumed value.
+    """
+    try:
+        learned = learn(counts, number)
+    except InputError:
+        return SUBWORDS
     return sum(count * len(learned.cut(word)) for word, count in counts.items()) / max(1, counts.total())
 
 
@@ -307,7 +316,7 @@ def _is_known(corpus: Corpus) -> bool:
     return max(corpus.source.unknown, corpus.target.unknown) <= MOST_UNKNOWN
 
 
-def _pieces(corpus: Corpus) -> int:
+def _subwords(corpus: Corpus) -> int:
     """Return the number of subwords of each side, 0 for models of whole words."""
     sides = (corpus.source, corpus.target)
     if _is_known(corpus) and max(side.vocabulary for side in sides) <= MOST_WORDS:
@@ -327,14 +336,15 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     transformer, small = name.endswith("-2"), is_small(corpus)
     settings: dict[str, Any]
     if transformer:
-        tokens_of_epoch = corpus.target.subwords * corpus.target.words + corpus.pairs
+        tokens_per_word = corpus.target.subwords_per_word if _subwords(corpus) else 1
+        tokens_of_epoch = tokens_per_word * corpus.target.words + corpus.pairs
         settings = {**TRANSFORMER, **_length(TWICE * epochs, tokens_of_epoch / TRANSFORMER["batch_tokens"])}
     else:
         sizes = SMALL if small else LARGE
         batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
         settings = {"preset": "rnnsearch", **_length(epochs, batches), "lexicon": "bias", **sizes}
-    if pieces := _pieces(corpus):
-        settings["bpe"] = pieces
+    if number := _subwords(corpus):
+        settings["bpe"] = number
     order = name.removesuffix("-2")
     if joins and name != "backward":
         settings |= {"translate_with": order} if transformer and order in names else {"candidates": CANDIDATES}

@@ -5,8 +5,7 @@ the three (`docs/lab/tuning-figures.md`). Therefore:
 
 * An alternative replaces the mean only if it is significantly better (p below `SURE`, corrected for multiple
   comparisons).
-* The initial weights are kept only if they are better than the mean with a p below `LIKELY`. Keeping them with less
-  evidence loses more on other sentences than it saves.
+* The initial weights are kept only if they are better than the mean with a p below `LIKELY`.
 * If no feature is new, cross-validation does not compare the initial weights: they were tuned for these features on all
   folds, so their score is not held out. The mean is interpolated with them anyway.
 
@@ -31,17 +30,17 @@ from rerank.tuners import expected, mean
 from rerank.tuners.mean import MEAN
 from rerank.tuners.problem import Problem, ScaledProblem, divided_initial_weights
 from rerank.tuners.table import AUTO, Tuning
-from rerank.tuning.folds import CrossValidation, compare, partition, without
+from rerank.tuning.folds import LIKELY, CrossValidation, compare, partition, without
 from rerank.tuning.gain import ComparedTuner
 from rerank.tuning.tuning_set import Lists, TuningSet
 
 HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
 """Variants of `expected` with a larger ridge than its default, which keeps weights nearer to the initial weights."""
 
-SURE, LIKELY = 0.05, 0.3
-"""Largest two-sided p-value for which an alternative replaces the mean, and for which the initial weights are kept.
+SURE = 0.05
+"""Largest two-sided p-value for which an alternative replaces the mean.
 
-`SURE` is divided by the number of alternatives (Bonferroni correction).
+It is divided by the number of alternatives (Bonferroni correction).
 """
 
 

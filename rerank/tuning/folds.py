@@ -2,7 +2,7 @@
 
 The baseline is not Moses' own weights but the old features, tuned again on the same folds. Moses' weights were tuned on
 all of dev, so a comparison with them would be biased: in cross-validation in favour of the old features, on all of dev
-in favour of the new features.
+in favour of the new features. The initial weights are only compared to decide whether to keep them (`LIKELY`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +21,12 @@ from rerank.tuners.table import Tuning, run
 FOLDS = 5
 """Default number of folds."""
 
+LIKELY = 0.3
+"""Maximum two-sided p-value of a loss for which the initial weights are kept.
+
+Keeping them with less evidence loses more on other sentences than it saves (`docs/lab/tuning-figures.md`).
+"""
+
 
 @dataclass(frozen=True)
 class CrossValidation:
@@ -33,6 +39,8 @@ class CrossValidation:
         new: metric with all features, 0 … 1.
         p: two-sided p-value of the difference. `helps` does not use it.
         weights: (size,) weights of all features, tuned without each fold.
+        initial: metric with the initial weights, 0 … 1, or None if not measured.
+        p_initial: two-sided p-value of its difference from `new`, or None if not measured.
     """
 
     measured: str
@@ -41,11 +49,25 @@ class CrossValidation:
     new: float
     p: float
     weights: tuple[Array, ...] = ()
+    initial: float | None = None
+    p_initial: float | None = None
 
     @property
     def helps(self) -> bool:
         """Whether the metric is higher with the features in question."""
         return self.new > self.old
+
+    @property
+    def keeps_initial(self) -> bool:
+        """Whether to keep the initial weights.
+
+        This is the case if they, or weights tuned without the features in question, score higher than weights tuned
+        with all features, with a p-value below `LIKELY`.
+        """
+        old_is_better = self.old > self.new and self.p < LIKELY
+        if self.initial is None or self.p_initial is None:
+            return old_is_better
+        return old_is_better or (self.initial > self.new and self.p_initial < LIKELY)
 
     def report(self, new: Sequence[str], metric: str, others: str) -> None:
         """Log the metric without and with the `new` features, and warn if they do not help.
@@ -72,7 +94,9 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
     with progress_bar("folds", 2 * folds, whole=True) as bar:
         new, weights = cross_validated(problem, tuning, folds, bar)
         old, _ = cross_validated(without(problem, columns), tuning, folds, bar)
-    return compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
+    score, initial = problem.formula.score, problem.chosen(problem.start)  # (n, formula.size)
+    trust = compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
+    return replace(trust, initial=float(score(initial.sum(axis=0))), p_initial=p_value(score, initial, new))
 
 
 def compare(

@@ -8,7 +8,7 @@ from moses_io.files.json_files import read_record, write_json
 GAIN = "tuning.json"
 """Name of the file in the folder of an experiment."""
 
-FORMAT = 3
+FORMAT = 4
 """Version of the file format. Results in another format are computed again."""
 
 

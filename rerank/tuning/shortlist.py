@@ -27,7 +27,7 @@ TOLERANCE = 0.02
 CHOICE = "shortlist.json"
 """Name of the file in the folder of an experiment."""
 
-FORMAT = 1
+FORMAT = 2
 """Version of the file format. Results in another format are computed again."""
 
 
@@ -84,7 +84,7 @@ def choose_shortlist(
         InputError: as `read_problem`.
     """
     start, tuned = weights
-    tuning = settle({"metric": metric, "tuner": "kbmira", "runs": 1})  # many tunings, whose noise is below `TOLERANCE`
+    tuning = settle({"metric": metric, "tuner": "kbmira", "runs": 1})  # one run, as there are many tunings
     (entire, _), (problem, _) = (read_problem(lists, start, tuning) for lists in (whole, scored))
     folds = min(folds, len(problem.candidates.sentences))
     compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 < folds else ()

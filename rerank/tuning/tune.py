@@ -110,8 +110,8 @@ class FoldSettings:
 
     Attributes:
         folds: number of folds. 0: no cross-validation, or `FOLDS` with the tuner `auto`.
-        fallback: whether to write the initial weights if the new features do not help. The tuner `auto` has its own
-            rule.
+        fallback: whether to write the initial weights if the new features lose in cross-validation
+            (`CrossValidation.keeps_initial`). No effect for the tuner `auto`, which compares them itself.
         ablate: whether to log the loss without each feature.
 
     Raises:
@@ -129,7 +129,7 @@ class FoldSettings:
             if not isinstance(value, bool):
                 raise InputError(f"{name}: expected true or false, found {shown(value)}")
         if self.fallback and not self.folds:
-            raise InputError("--fallback needs --folds, which measure the gain of new features")
+            raise InputError("--fallback needs --folds, which compare the initial weights with tuned weights")
 
 
 @compilation_shown()
@@ -203,10 +203,10 @@ def _find(
         log.info(
             f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}"
         )
-    if not (caution.fallback and trust and not trust.helps):
+    if not (caution.fallback and trust and trust.keeps_initial):
         return tuned.weights, trust, None, []
-    kept = f"{INITIAL} are kept: the new features do not improve the cross-validated score"
-    log.info(kept)
+    kept = f"{INITIAL} are kept: weights with the new features score lower in cross-validation"
+    log.info(f"{kept} ({INITIAL}: {100 * (trust.initial or 0):.2f}, p {trust.p_initial:.4f})")
     return divided_initial_weights(problem), replace(trust, weights=()), None, [kept]
 
 

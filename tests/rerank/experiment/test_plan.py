@@ -24,7 +24,17 @@ from rerank.experiment.plan import (
     with_all_models,
     write_plan,
 )
-from rerank.experiment.recipe import MODELS, SCOPES, SMALL_MODELS, Corpus, Scope, Side, find_depth
+from rerank.experiment.recipe import (
+    MODELS,
+    SCOPES,
+    SHORTLIST,
+    SMALL_MODELS,
+    Corpus,
+    Scope,
+    Side,
+    find_depth,
+    find_recipe,
+)
 
 SIDE = Side(words=200_000, vocabulary=9_000, letters=60, unknown=0.03)
 CORPUS = Corpus(pairs=30_000, dev=1_000, source=SIDE, target=SIDE)
@@ -34,7 +44,11 @@ LEAST = DEPTH.least
 
 def steps_within(total: float) -> Callable[[Steps, Scope], bool]:
     """Return a function for which a run takes one unit of time for each step of a model, and three without savings."""
-    return lambda steps, scope: sum(steps.values()) + 3 - SCOPES.index(scope) <= total
+
+    def fits(steps: Steps, scope: Scope) -> bool:
+        return sum(steps.values()) + scope.ablation + scope.translations + scope.whole_lists <= total
+
+    return fits
 
 
 def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
@@ -47,10 +61,20 @@ def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
     assert steps == dict.fromkeys(MODELS, DEPTH.most)
 
 
+def test_a_model_that_takes_too_long_is_left_out() -> None:
+    """A transformer takes longer than the backward model after it."""
+
+    def fits(steps: Steps, scope: Scope) -> bool:
+        return sum(steps.values()) + LEAST * sum(name.endswith("-2") for name in steps) <= 3 * LEAST
+
+    steps, _ = search(CORPUS, fits)
+    assert list(steps) == ["left-to-right", "right-to-left", "backward"]
+
+
 def test_short_runs_save_before_they_train_less() -> None:
     assert search(CORPUS, steps_within(2 * LEAST + 2))[1] == SCOPES[1]
     assert search(CORPUS, steps_within(2 * LEAST)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[3])
-    assert search(CORPUS, steps_within(2 * LEAST - 1)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[3])
+    assert search(CORPUS, steps_within(2 * LEAST - 2)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[3])
     assert search(CORPUS, steps_within(LEAST)) == (dict.fromkeys(MODELS[:2], LEAST // 2), SCOPES[3])
 
 
@@ -119,15 +143,22 @@ def test_a_slower_machine_does_less(experiment: Experiment) -> None:
     assert fast > 2 * slow > 0
 
 
-def test_a_limit_for_apply_saves_translations_and_then_models(experiment: Experiment) -> None:
+def test_a_limit_for_apply_saves_models_and_translations(experiment: Experiment) -> None:
     assert experiment.unplanned
     plan = plan_of(experiment, 300)
-    for part, models in ((0.7, 5), (0.1, 3)):
+    for part, translations in ((0.7, True), (0.1, False)):
         limit = part * plan.apply_seconds
         limited = replace(experiment, unplanned=replace(experiment.unplanned, apply_seconds=limit))
         cheaper = plan_of(limited, 300)
-        assert 0 < cheaper.apply_seconds <= limit
-        assert not cheaper.scope.translations and len(cheaper.steps) <= models
+        assert 0 < cheaper.apply_seconds <= limit and cheaper.scope.translations == translations
+        assert 0 < len(cheaper.steps) < len(plan.steps)
+
+
+def test_a_limit_for_apply_does_not_exclude_an_ablation(experiment: Experiment) -> None:
+    assert experiment.unplanned
+    limited = replace(experiment, unplanned=replace(experiment.unplanned, apply_seconds=10))
+    plan = plan_of(limited, 1_000)
+    assert plan.steps and len(plan.steps) < 5 and plan.scope.ablation
 
 
 def test_what_an_earlier_run_has_trained_does_not_change_the_plan(experiment: Experiment) -> None:
@@ -139,7 +170,8 @@ def test_what_an_earlier_run_has_trained_does_not_change_the_plan(experiment: Ex
 
 
 def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
-    plan = found(experiment)
+    assert experiment.unplanned
+    plan = find_plan(experiment, replace(experiment.unplanned, minutes=60), Machine("cpu", 2))
     assert plan.is_full and plan.factors is None
 
 
@@ -186,9 +218,9 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
     assert first.startswith("planned for 10 min: 2 models, about ")
     assert models == ["right-to-left-2: transformer, 4 epochs", "left-to-right: rnnsearch, 3 epochs"]
     none = replace(plan, steps={})
-    assert plan_lines(none) == ["too short for a model of this corpus: 10 min"]
+    assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
     limited = replace(none, most_apply_seconds=5)
-    assert plan_lines(limited) == ["too short for a model of this corpus: 10 min, apply_seconds = 5"]
+    assert plan_lines(limited) == ["no model of this corpus fits into 10 min with apply_seconds = 5"]
 
 
 @pytest.mark.slow
@@ -214,6 +246,15 @@ def test_features_of_the_decoder_exclude_translations(experiment: Experiment) ->
     plan = assumed_plan(again, again.unplanned)
     assert plan.steps and not plan.scope.translations
     assert "candidates" not in with_recipe(again.unplanned, plan.recipe).text
+
+
+def test_a_planned_shortlist_has_a_size_unless_the_file_has_one(experiment: Experiment) -> None:
+    large = find_recipe(CORPUS, {"left-to-right": 1.0, "backward": 1.0})
+    for tables, size in (("", SHORTLIST), ('[shortlist]\nsize = 20\nfeatures = ["NMTback"]', 20)):
+        again = read_again(experiment, tables)
+        assert again.unplanned
+        planned = with_recipe(again.unplanned, large)
+        assert planned.shortlist and planned.shortlist.size == size
 
 
 def test_labels_of_a_shortlist_may_be_planned_ones(experiment: Experiment) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from features.feature import Resources
 from features.models.config import DEV_FOLDS
+from features.models.cost import SUBWORDS
 from features.models.settings import Training
 from features.models.vocabulary import build_vocabulary
 from features.request import parse_requests
@@ -61,12 +62,11 @@ def parallel(write: Write, name: str, source: str, target: str) -> ParallelFiles
 def test_words_that_dev_has_and_training_hardly_has_are_unknown(write: Write) -> None:
     train = parallel(write, "train", "a b a\nb\u00a0c a\n", "x y\nx y y z\n")
     dev = parallel(write, "dev", "a b c\na\n", "x\nz\n")
-    found = inspect_corpus(train, dev)
     source, target = (
-        Side(words=5, vocabulary=1, letters=4, unknown=0.5, subwords=found.source.subwords),
-        Side(words=6, vocabulary=2, letters=3, unknown=0.5, subwords=found.target.subwords),
+        Side(words=5, vocabulary=1, letters=4, unknown=0.5),
+        Side(words=6, vocabulary=2, letters=3, unknown=0.5),
     )
-    assert found == Corpus(pairs=2, dev=2, source=source, target=target)
+    assert inspect_corpus(train, dev) == Corpus(pairs=2, dev=2, source=source, target=target)
 
 
 def test_subwords_are_counted_as_in_training(write: Write) -> None:
@@ -76,13 +76,15 @@ def test_subwords_are_counted_as_in_training(write: Write) -> None:
     assert settings_of(corpus)["bpe"] == len(text.splitlines()) // 2
     vocabulary = build_vocabulary(map(str.split, text.splitlines()), Training(bpe=settings_of(corpus)["bpe"]))
     pieces = [len(vocabulary.encode([word])) for word in text.split()]
-    assert corpus.source.subwords == corpus.target.subwords == pytest.approx(sum(pieces) / len(pieces))
+    assert (
+        corpus.source.subwords_per_word == corpus.target.subwords_per_word == pytest.approx(sum(pieces) / len(pieces))
+    )
 
 
-def test_models_of_whole_words_have_no_subwords(write: Write) -> None:
-    text = "a b\n" * 4
-    corpus = inspect_corpus(parallel(write, "train", text, text), parallel(write, "dev", "a b\n", "b\n"))
-    assert corpus.source.subwords == 1 and "bpe" not in settings_of(corpus)
+def test_a_side_of_which_no_subwords_can_be_learned_has_an_assumed_number(write: Write) -> None:
+    """The training reports it, with the name of the file."""
+    corpus = inspect_corpus(parallel(write, "train", "a b\n" * 4, "\n" * 4), parallel(write, "dev", "c\n", "d\n"))
+    assert corpus.target.subwords_per_word == SUBWORDS
 
 
 def test_words_of_the_sample(sample: Path) -> None:
@@ -103,7 +105,7 @@ def test_texts_that_cannot_be_looked_at(write: Write) -> None:
 
 
 def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_000) -> Corpus:
-    side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01, subwords=1.35)
+    side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01)
     return Corpus(pairs=pairs, dev=dev, source=dataclasses.replace(side, unknown=unknown), target=side)
 
 

@@ -1,7 +1,9 @@
 """Folds tell a feature that helps from one that does not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from moses_io.weights import read_weights
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
-from rerank.tuning.folds import cross_validate, fold_weights, without
+from rerank.tuning.folds import cross_validate, fold_weights, partition, without
 from rerank.tuning.tune import settle
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -53,25 +55,70 @@ def test_without_a_column_nothing_is_known_of_it() -> None:
         next(fold_weights(given.of(np.array([0])), settle({}), 1))
 
 
-def test_the_command_tells_the_gain_and_keeps_the_start_only_if_asked(command: Command, write: Write) -> None:
-    """The new feature is pure chance: folds see it, and the start comes back with --fallback alone."""
-    rng = np.random.default_rng(2)
-    texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
-    lines = [
-        f"{n} ||| {text} ||| Old= {-place} New= {rng.normal():.3f} ||| 0\n"
+def test_the_initial_weights_are_compared_on_all_sentences() -> None:
+    given = problem(1.0)
+    trust = cross_validate(given, settle({"tuner": "kbmira", "iterations": 10}), np.array([1]), 5)
+    assert trust.initial == given.measure(given.start) and trust.p_initial is not None
+    assert not trust.keeps_initial
+    assert not replace(trust, initial=trust.new + 0.01, p_initial=0.5).keeps_initial
+    assert replace(trust, initial=trust.new + 0.01, p_initial=0.1).keeps_initial
+    assert not replace(trust, initial=trust.new - 0.01, p_initial=0.1).keeps_initial
+    assert replace(trust, old=trust.new + 0.01, p=0.1).keeps_initial
+    assert not replace(trust, old=trust.new + 0.01, p=0.5).keeps_initial
+
+
+TEXTS = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
+"""Candidates, best first."""
+
+
+def listed(new: Callable[[int, int], float]) -> str:
+    """Return a list of 30 sentences. The feature `New` has a value for each sentence and the rank of a candidate.
+
+    The feature `Old` is wrong for every third sentence.
+    """
+    return "".join(
+        f"{n} ||| {text} ||| Old= {place if n % 3 == 0 else -place} New= {new(n, place):.3f} ||| 0\n"
         for n in range(30)
-        for place, text in enumerate(texts)
-    ]
-    nbest, reference = write("list", "".join(lines)), write("ref", f"{texts[0]}\n" * 30)
-    start = write("start", "[weight]\nOld= 1\n")
-    arguments = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--folds", 3)
-    status, _, err = command(*arguments)
-    assert status == 0 and "in 3-fold cross-validation" in err
-    assert "warning: the new features (New) do not improve the score" in err
-    status, kept, err = command(*arguments, "--fallback")
+        for place, text in enumerate(TEXTS)
+    )
+
+
+@pytest.fixture
+def tune(command: Command, write: Write) -> Callable[..., tuple[int, bytes, str]]:
+    """A function that tunes a list from the initial weights 1 for `Old` and, unless given, none for `New`."""
+
+    def tuned(text: str, *options: Any, start: str = "Old= 1") -> tuple[int, bytes, str]:
+        ini, reference = write("start", f"[weight]\n{start}\n"), write("ref", f"{TEXTS[0]}\n" * 30)
+        return command("tune", write("list", text), "--reference", reference, "--initial-weights", ini, *options)
+
+    return tuned
+
+
+def test_initial_weights_are_kept_only_if_they_are_better(
+    tune: Callable[..., tuple[int, bytes, str]], write: Write
+) -> None:
+    """The new feature is right for one half of the sentences and wrong for the other."""
+    half = set(partition(30, 2)[0].tolist())
+    misleading = listed(lambda n, place: place if n in half else -place)
+    status, ini, err = tune(misleading, "--folds", 2)
+    assert status == 0 and "in 2-fold cross-validation" in err
+    assert "warning: the new features (New) do not improve the score" in err and b"are kept" not in ini
+    status, kept, err = tune(misleading, "--folds", 2, "--fallback")
     assert read_weights(str(write("kept", kept))) == {"Old": (1.0,), "New": (0.0,)}
-    assert b"# the initial weights are kept: the new features do not improve the cross-validated score\n" in kept
-    both = write("both", "[weight]\nOld= 1\nNew= 0\n")
-    status, _, err = command(*arguments[:5], both, *arguments[6:], "--fallback")
+    assert b"# the initial weights are kept: weights with the new features score lower in cross-validation\n" in kept
+
+
+def test_weights_that_are_no_worse_than_the_initial_ones_are_written(
+    tune: Callable[..., tuple[int, bytes, str]],
+) -> None:
+    """The new feature is noise, and the list is too short to show a loss."""
+    rng = np.random.default_rng(2)
+    _, ini, err = tune(listed(lambda n, place: rng.normal()), "--folds", 3, "--fallback")
+    assert "in 3-fold cross-validation" in err and b"are kept" not in ini
+
+
+def test_a_fallback_needs_folds_and_new_features(tune: Callable[..., tuple[int, bytes, str]]) -> None:
+    text = listed(lambda n, place: -place)
+    status, _, err = tune(text, "--folds", 3, "--fallback", start="Old= 1\nNew= 0")
     assert status == 0 and "no new features to cross-validate" in err
-    assert command(*arguments[:-2], "--fallback")[0] == 2
+    assert tune(text, "--fallback")[0] == 2

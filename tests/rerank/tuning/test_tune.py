@@ -8,7 +8,7 @@ import pytest
 
 from moses_io.weights import read_weights
 from rerank.metrics.filters import Filters
-from rerank.tuning.folds import fold_weights
+from rerank.tuning.folds import CrossValidation, fold_weights
 from rerank.tuning.tune import FoldSettings, settle, tune
 from rerank.tuning.tuning_set import Lists, read_problem
 
@@ -193,7 +193,7 @@ def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monke
 
 
 @pytest.mark.usefixtures("progress")
-def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
+def test_it_is_kept_how_much_each_weight_counts(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """In units of what a feature does within sentences; constant ones do nothing, the start has no folds."""
     rng = np.random.default_rng(2)
     texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
@@ -215,6 +215,7 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write) -> None:
         products = vector * problem.spread()
         own = [each.folds[fold] for each in gain.relative_weights]
         assert own == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
+    monkeypatch.setattr(CrossValidation, "keeps_initial", True)
     kept = tune(lists, start, tuning, output, FoldSettings(folds=3, fallback=True))
     assert [(each.value, each.folds) for each in kept.relative_weights] == [(1, ()), (0, ()), (0, ())]
 
