@@ -164,6 +164,7 @@ def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatc
     monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
+    monkeypatch.setattr("rerank.experiment.recipe._joins", lambda _: True)
     monkeypatch.setattr(
         "rerank.experiment.recipe.SMALL",
         {"batch_size": 16, "embedding_size": 16, "hidden_size": 16, "attention_size": 16},
@@ -176,6 +177,8 @@ def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatc
     status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert done(err)[0] == "choose models and features"
+    assert "Translations of models are not added to the lists" in err
+    assert not re.search("candidates|fine_tuning", (experiment.parent / "work" / "experiment.toml").read_text())
     status, again, err = command("run", experiment.parent / "work" / "experiment.toml")
     assert (status, again, done(err)) == (0, out, [])
     assert done(command("run", experiment)[2]) == []

@@ -92,6 +92,8 @@ class Plan:
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         apply_seconds: expected seconds in which the reranker processes 1,000 sentences.
+        compared: whether a run has compared the translations of the models with Moses'. If they are much worse, it has
+            changed `scope`.
     """
 
     minutes: float
@@ -102,6 +104,7 @@ class Plan:
     factors: TimeFactors | None
     seconds: float
     apply_seconds: float
+    compared: bool = False
 
     def __post_init__(self) -> None:
         for name, count in self.steps.items():
@@ -195,7 +198,8 @@ def search(
     """Return lengths of trainings, and a scope, that fit into the time.
 
     The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
-    ablation requires that all models can, because an ablation does not improve translations. In the scope, each model
+    ablation requires that all models can, because an ablation does not improve translations. Half of the least steps
+    suffice for whole lists, because shortlists lose more. In the scope, each model
     that still fits gets the least steps, in the order in which they are added. Then all get the same number of further
     steps, and then some one more. If not even two models fit, they get fewer steps, but at least half of the least. If
     that does not fit, there is one model with as many steps as fit, or none. An ablation is also made if it fits at the
@@ -204,7 +208,8 @@ def search(
     names, least = _names(corpus), find_depth(corpus).least
 
     def leaves_time(scope: Scope) -> bool:
-        return fits(dict.fromkeys(names if scope.ablation else names[:2], least), scope)
+        enough = least if scope.translations else (least + 1) // 2
+        return fits(dict.fromkeys(names if scope.ablation else names[:2], enough), scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])
     steps = _steps_of(corpus, lambda steps: fits(steps, scope))

@@ -348,7 +348,7 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     order = name.removesuffix("-2")
     if joins and name != "backward":
         settings |= {"translate_with": order} if transformer and order in names else {"candidates": CANDIDATES}
-    elif small and (adapt := _adapt(corpus, settings["epochs"])):
+    elif small and not _joins(corpus) and (adapt := _adapt(corpus, settings["epochs"])):
         settings["fine_tuning_epochs"] = adapt
     if order == "right-to-left":
         settings["right_to_left"] = True

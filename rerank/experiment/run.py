@@ -1,6 +1,8 @@
 """A run of an experiment: plan, checks, and the stages that are not up to date."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 
 from features.feature import Resources
 from moses_io.files.errors import InputError
@@ -9,9 +11,11 @@ from moses_io.files.text import read_lines
 from rerank.experiment.chain import ingredients, stages_of
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.experiment import Experiment
-from rerank.experiment.plan import Machine, apply_plan, find_plan, with_all_models, write_plan
+from rerank.experiment.file import with_recipe
+from rerank.experiment.plan import Machine, Plan, apply_plan, find_plan, plan_lines, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.reranker.make import gains
+from rerank.systems.comparison import translate_well
 
 
 def run_experiment(
@@ -48,20 +52,41 @@ def run_experiment(
     everything, plan, machine = with_all_models(experiment), None, Machine(resources.device, jobs, address)
     check_inputs(everything)
     try_features(everything, resources)
-    if experiment.unplanned:
-        plan = find_plan(experiment, experiment.unplanned, machine)
-        experiment = apply_plan(experiment.unplanned, plan)
+    unplanned = experiment.unplanned
+    if unplanned:
+        plan = find_plan(experiment, unplanned, machine)
+        experiment = apply_plan(unplanned, plan)
     known = (plan.sizes, plan.factors) if plan else (None, None)
     stages = stages_of(experiment, resources, link, *known)
     _make_folder(experiment, stages)
+    record, jobs = experiment.output / RECORD, machine.jobs_of(len(experiment.models))
     with locked(experiment.output):
         if plan:
             write_plan(plan, experiment.output)
-        run_stages(stages, experiment.output / RECORD, machine.jobs_of(len(experiment.models)), address)
+        if unplanned and plan and experiment.candidates and not plan.compared:
+            run_stages(stages, record, jobs, address, first=_count_trainings(stages))
+            plan = _compare(experiment, plan, resources)
+            write_plan(plan, experiment.output)
+            experiment = with_recipe(unplanned, plan.recipe, plan_lines(plan))
+            stages = stages_of(experiment, resources, link, *known)
+        run_stages(stages, record, jobs, address)
     reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
     if len(reports) > 1:
         return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]
     return next(iter(reports.values())) if reports else gains(ingredients(experiment, link))
+
+
+def _count_trainings(stages: Sequence[Stage]) -> int:
+    """Return the number of stages up to the last training."""
+    return 1 + max(number for number, stage in enumerate(stages) if stage.work and stage.work.kind == "train")
+
+
+def _compare(experiment: Experiment, plan: Plan, resources: Resources) -> Plan:
+    """Return the plan without translations of its models in the lists if they are much worse than Moses'."""
+    dev = experiment.dev
+    files = (dev.nbest, dev.source, dev.reference)
+    well = translate_well(experiment.candidates, *files, experiment.tuning.filters, resources)
+    return replace(plan, scope=replace(plan.scope, translations=well), compared=True)
 
 
 def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:

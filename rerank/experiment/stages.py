@@ -67,7 +67,7 @@ class Stage:
                     remove(beside)
 
 
-def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "") -> None:
+def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "", first: int | None = None) -> None:
     """Run the stages whose inputs, settings or outputs differ from the record.
 
     With `jobs` > 1 or a Ray cluster, independent stages that are `apart` run at the same time. Entries of the record
@@ -78,6 +78,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
         path: the record.
         jobs: maximum number of processes.
         address: address of a Ray cluster, or empty for processes of this machine.
+        first: run only so many stages. The remaining time is estimated for all of them (default: run all).
 
     Raises:
         InputError: before any stage runs: an input that no stage makes is missing or no plain file, an output exists
@@ -87,7 +88,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
     _check_files(stages, record)
     for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
         remove_temporaries(written)
-    waiting = list(stages)
+    waiting, later = list(stages[:first]), [] if first is None else list(stages[first:])
     running: dict[str, Stage] = {}
     ran: dict[str, bool] = {}  # whether a stage runs in this run, False if it is up to date
     needs, processes = _needs(stages), min(jobs, sum(stage.apart for stage in stages) or 1)
@@ -107,7 +108,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
                 log.info(f"{place}: up to date")
                 continue
             outdated = _outdated(stages, record, needs, ran)
-            clock.waiting = [stage for stage in waiting if stage.name in outdated]
+            clock.waiting = [stage for stage in (*waiting, *later) if stage.name in outdated]
             log.info(f"{place}{clock.begin(ready)}")
             if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready

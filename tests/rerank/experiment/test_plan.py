@@ -73,8 +73,8 @@ def test_a_model_that_takes_too_long_is_left_out() -> None:
 
 def test_short_runs_save_before_they_train_less() -> None:
     assert search(CORPUS, steps_within(2 * LEAST + 2))[1] == SCOPES[1]
-    assert search(CORPUS, steps_within(2 * LEAST)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[3])
-    assert search(CORPUS, steps_within(2 * LEAST - 2)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[3])
+    assert search(CORPUS, steps_within(2 * LEAST + 1)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[2])
+    assert search(CORPUS, steps_within(2 * LEAST - 1)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[2])
     assert search(CORPUS, steps_within(LEAST)) == (dict.fromkeys(MODELS[:2], LEAST // 2), SCOPES[3])
 
 

@@ -51,6 +51,15 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     assert done([stages[0], copy("two", b, c, "other")], record) == ["two"]
 
 
+def test_only_the_first_stages_are_done(tmp_path: Path) -> None:
+    a, b, c, record = (tmp_path / name for name in ("a", "b", "c", "record"))
+    a.write_text("1")
+    stages = [copy("one", a, b), copy("two", b, c)]
+    run_stages(stages, record, first=1)
+    assert b.exists() and not c.exists()
+    assert done(stages, record) == ["two"]
+
+
 def test_another_version_does_all_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, record = (tmp_path / name for name in ("a", "b", "record"))
     a.write_text("1")
