@@ -177,7 +177,7 @@ def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatc
     status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert done(err)[0] == "choose models and features"
-    assert "Translations of models are not added to the lists" in err
+    assert "translations of models are not added to the lists" in err
     assert not re.search("candidates|fine_tuning", (experiment.parent / "work" / "experiment.toml").read_text())
     status, again, err = command("run", experiment.parent / "work" / "experiment.toml")
     assert (status, again, done(err)) == (0, out, [])

@@ -94,7 +94,7 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 def _keep_freed_memory() -> None:
     """Let glibc keep freed memory for the next tensor instead of requesting new pages, which must be cleared.
 
-    Batches of other shapes then find a part of the memory that they need, so the peak hardly grows (4 % in a training).
+    Batches of other shapes reuse part of it. In a training, the peak memory grew by 4 %.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,8 @@ from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.reranker.make import Ingredients, make_reranker
 from rerank.systems.attention import attend as read_choices
+from rerank.systems.comparison import COMPARISON, LEAST, SENTENCES, compare_translations
+from rerank.systems.translations import CandidateRequest
 from rerank.tuning.ablation import write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
 from rerank.tuning.gain import GAIN, write_gain
@@ -44,6 +46,7 @@ def stages_of(
     link: bool = False,
     corpus: CorpusSize | None = None,
     factors: TimeFactors | None = None,
+    compared: tuple[CandidateRequest, ...] = (),
 ) -> list[Stage]:
     """Return all stages in order.
 
@@ -53,18 +56,22 @@ def stages_of(
         link: whether the reranker links to its models and tables instead of copying them.
         corpus: size of the corpus if its files do not exist yet.
         factors: time factors of the machine, if they were measured.
+        compared: models whose translations are compared with those of Moses before the lists are scored.
     """
     tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus, factors)
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
         stages += trainings(experiment, resources.device, costs)
-    stages += scoring_stages(experiment, resources, costs)
-    stages += [_tune(experiment, costs), _confide(experiment, costs)]
-    stages += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
-    stages += _ablate(experiment, costs)
-    stages += [stage for name, files in tests for stage in attend(experiment, name, files, resources.device, costs)]
-    stages += [evaluate(experiment, name, files, costs) for name, files in tests]
-    return [*stages, _keep(experiment, link)]
+    rest = scoring_stages(experiment, resources, costs)
+    rest += [_tune(experiment, costs), _confide(experiment, costs)]
+    rest += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
+    rest += _ablate(experiment, costs)
+    rest += [stage for name, files in tests for stage in attend(experiment, name, files, resources.device, costs)]
+    rest += [*(evaluate(experiment, name, files, costs) for name, files in tests), _keep(experiment, link)]
+    if compared:
+        stages.append(_compare(experiment, compared, resources, costs))
+        rest = [replace(stage, after=stages[-1].outputs) for stage in rest]
+    return stages + rest
 
 
 def _spell_out(experiment: Experiment) -> Stage:
@@ -91,6 +98,28 @@ def trainings(experiment: Experiment, device: str, costs: Costs) -> list[Stage]:
         folder, work = experiment.model(name), costs.training(name)
         stages.append(folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work))
     return stages
+
+
+def _compare(
+    experiment: Experiment, requests: tuple[CandidateRequest, ...], resources: Resources, costs: Costs
+) -> Stage:
+    """Return the stage that compares translations of models with those of Moses, on dev."""
+    dev, output, filters = experiment.dev, experiment.result(COMPARISON), experiment.tuning.filters
+    action = partial(
+        compare_translations,
+        dev.nbest,
+        dev.source,
+        dev.reference,
+        dev.moses_output,
+        requests,
+        output,
+        filters,
+        resources,
+    )
+    settings = [[each.identity for each in requests], filters.text, resources.precision, SENTENCES, LEAST]
+    inputs = (*dev.files, *(folder for each in requests for folder in each.folders))
+    work = costs.comparison(requests, SENTENCES)
+    return Stage("compare translations", inputs, settings, (output,), action, apart=True, work=work)
 
 
 def _tune(experiment: Experiment, costs: Costs) -> Stage:

@@ -26,6 +26,7 @@ from rerank.experiment.experiment import Experiment
 from rerank.experiment.recipe import SHORTLIST
 from rerank.experiment.stages import trainings_of
 from rerank.experiment.workers import cores, uses_gpu
+from rerank.systems.translations import CandidateRequest
 from rerank.tuners.mean import MEAN
 from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
@@ -152,12 +153,24 @@ class Costs:
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""
-        size, seconds = self._listed(name), 0.0
-        for request in self._experiment.candidates:
+        size = self._listed(name)
+        seconds = self._translating(self._experiment.candidates, size.source)
+        return Work("translate", START + seconds + READ * size.candidates)
+
+    def comparison(self, requests: Sequence[CandidateRequest], sentences: int) -> Work:
+        """Return the work of comparing translations of so many sentences of dev with those of Moses."""
+        size = self._listed("dev")
+        source = size.source * min(1.0, sentences / max(1, size.sentences))
+        return Work("translate", START + self._translating(requests, source) + READ * size.candidates)
+
+    def _translating(self, requests: Sequence[CandidateRequest], words: float) -> float:
+        """Return the seconds of a core in which models translate a number of source words."""
+        seconds = 0.0
+        for request in requests:
             for folder in request.folders:
                 model, factor = self._model(folder)
-                seconds += model.seconds(size.source, SEARCH * request.size * size.source, factor)
-        return Work("translate", START + seconds + READ * size.candidates)
+                seconds += model.seconds(words, SEARCH * request.size * words, factor)
+        return seconds
 
     @property
     def shortlist(self) -> int:

@@ -37,6 +37,7 @@ from rerank.experiment.recipe import (
 )
 from rerank.experiment.stages import expected_seconds
 from rerank.experiment.workers import do_all, jobs_for
+from rerank.systems.comparison import Comparison
 
 PLAN = "plan.json"
 """File in the folder of results with the plan of its runs."""
@@ -92,8 +93,6 @@ class Plan:
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         apply_seconds: expected seconds in which the reranker processes 1,000 sentences.
-        compared: whether a run has compared the translations of the models with Moses'. If they are much worse, it has
-            changed `scope`.
     """
 
     minutes: float
@@ -104,7 +103,6 @@ class Plan:
     factors: TimeFactors | None
     seconds: float
     apply_seconds: float
-    compared: bool = False
 
     def __post_init__(self) -> None:
         for name, count in self.steps.items():
@@ -178,7 +176,7 @@ def make_plan(
     def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
         planned = with_recipe(unplanned, _recipe(corpus, steps, scope))
         costs = Costs(planned, machine.device, sizes, factors)
-        stages = stages_of(planned, Resources(machine.device), corpus=sizes, factors=factors)
+        stages = stages_of(planned, Resources(machine.device), False, sizes, factors, planned.candidates)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
         return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
 
@@ -198,12 +196,11 @@ def search(
     """Return lengths of trainings, and a scope, that fit into the time.
 
     The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
-    ablation requires that all models can, because an ablation does not improve translations. Half of the least steps
-    suffice for whole lists, because shortlists lose more. In the scope, each model
-    that still fits gets the least steps, in the order in which they are added. Then all get the same number of further
-    steps, and then some one more. If not even two models fit, they get fewer steps, but at least half of the least. If
-    that does not fit, there is one model with as many steps as fit, or none. An ablation is also made if it fits at the
-    end.
+    ablation requires that all models can, because an ablation does not improve translations. A scope with whole lists
+    only requires half of the least steps, because shortlists lose more. In the scope, each model that still fits gets
+    the least steps, in the order in which they are added. Then all get the same number of further steps, and then some
+    one more. If not even two models fit, they get fewer steps, but at least half of the least. If that does not fit,
+    there is one model with as many steps as fit, or none. An ablation is also made if it fits at the end.
     """
     names, least = _names(corpus), find_depth(corpus).least
 
@@ -250,12 +247,15 @@ def _largest(most: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def apply_plan(unplanned: Unplanned, plan: Plan) -> Experiment:
-    """Return the experiment with the models of a plan, and log the plan."""
-    lines = plan_lines(plan)
-    for line in lines:
-        log.info(line)
-    return with_recipe(unplanned, plan.recipe, lines)
+def apply_plan(unplanned: Unplanned, plan: Plan, comparison: Comparison | None = None) -> Experiment:
+    """Return the experiment with the models of a plan.
+
+    If a comparison found that translations of models are much worse than those of Moses, they are not added to the
+    lists. The models themselves are the same.
+    """
+    if comparison and not comparison.added:
+        plan = replace(plan, scope=replace(plan.scope, translations=False))
+    return with_recipe(unplanned, plan.recipe, [*plan_lines(plan), *([str(comparison)] if comparison else [])])
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -348,6 +348,7 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     order = name.removesuffix("-2")
     if joins and name != "backward":
         settings |= {"translate_with": order} if transformer and order in names else {"candidates": CANDIDATES}
+    # If a run drops the translations after training, that does not change the training.
     elif small and not _joins(corpus) and (adapt := _adapt(corpus, settings["epochs"])):
         settings["fine_tuning_epochs"] = adapt
     if order == "right-to-left":

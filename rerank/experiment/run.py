@@ -1,21 +1,24 @@
 """A run of an experiment: plan, checks, and the stages that are not up to date."""
 
+import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from features.feature import Resources
+from features.progress import log
 from moses_io.files.errors import InputError
 from moses_io.files.folders import locked, make_folder
+from moses_io.files.json_files import read_record
 from moses_io.files.text import read_lines
 from rerank.experiment.chain import ingredients, stages_of
 from rerank.experiment.checks import check_inputs, try_features
-from rerank.experiment.experiment import Experiment
-from rerank.experiment.file import with_recipe
+from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.plan import Machine, Plan, apply_plan, find_plan, plan_lines, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.reranker.make import gains
-from rerank.systems.comparison import translate_well
+from rerank.systems.comparison import COMPARISON, Comparison
 
 
 def run_experiment(
@@ -49,44 +52,77 @@ def run_experiment(
     Raises:
         InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
     """
-    everything, plan, machine = with_all_models(experiment), None, Machine(resources.device, jobs, address)
+    everything, machine = with_all_models(experiment), Machine(resources.device, jobs, address)
+    plan: Plan | None = None
+    revise: Callable[[Stage], Sequence[Stage] | None] | None = None
     check_inputs(everything)
     try_features(everything, resources)
-    unplanned = experiment.unplanned
-    if unplanned:
-        plan = find_plan(experiment, unplanned, machine)
-        experiment = apply_plan(unplanned, plan)
-    known = (plan.sizes, plan.factors) if plan else (None, None)
-    stages = stages_of(experiment, resources, link, *known)
+    if experiment.unplanned:
+        plan = find_plan(experiment, experiment.unplanned, machine)
+        planned = _Planned(experiment.unplanned, plan, experiment.output / COMPARISON, resources, link)
+        for line in plan_lines(plan):
+            log.info(line)
+        experiment, stages, revise = planned.experiment, planned.stages(), planned.revise
+    else:
+        stages = stages_of(experiment, resources, link)
     _make_folder(experiment, stages)
-    record, jobs = experiment.output / RECORD, machine.jobs_of(len(experiment.models))
     with locked(experiment.output):
         if plan:
             write_plan(plan, experiment.output)
-        if unplanned and plan and experiment.candidates and not plan.compared:
-            run_stages(stages, record, jobs, address, first=_count_trainings(stages))
-            plan = _compare(experiment, plan, resources)
-            write_plan(plan, experiment.output)
-            experiment = with_recipe(unplanned, plan.recipe, plan_lines(plan))
-            stages = stages_of(experiment, resources, link, *known)
-        run_stages(stages, record, jobs, address)
+        run_stages(stages, experiment.output / RECORD, machine.jobs_of(len(experiment.models)), address, revise)
     reports = {name: read_lines(experiment.report(name, "txt")) for name in experiment.tests}
     if len(reports) > 1:
         return [line for name, report in reports.items() for line in ("", f"{name}:", *report)][1:]
     return next(iter(reports.values())) if reports else gains(ingredients(experiment, link))
 
 
-def _count_trainings(stages: Sequence[Stage]) -> int:
-    """Return the number of stages up to the last training."""
-    return 1 + max(number for number, stage in enumerate(stages) if stage.work and stage.work.kind == "train")
+@dataclass
+class _Planned:
+    """The stages of a planned run, which depend on the comparison of translations, a stage of this or an earlier run.
 
+    Attributes:
+        unplanned: tables of the experiment.
+        plan: the plan.
+        path: path of the comparison.
+        resources: device, precision and cache of features.
+        link: whether the reranker gets links to models and tables instead of copies.
+        comparison: the comparison, or None if there is none yet.
+    """
 
-def _compare(experiment: Experiment, plan: Plan, resources: Resources) -> Plan:
-    """Return the plan without translations of its models in the lists if they are much worse than Moses'."""
-    dev = experiment.dev
-    files = (dev.nbest, dev.source, dev.reference)
-    well = translate_well(experiment.candidates, *files, experiment.tuning.filters, resources)
-    return replace(plan, scope=replace(plan.scope, translations=well), compared=True)
+    unplanned: Unplanned
+    plan: Plan
+    path: Path
+    resources: Resources
+    link: bool
+    comparison: Comparison | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.comparison = self._read()
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment with its models and features."""
+        return apply_plan(self.unplanned, self.plan, self.comparison)
+
+    def stages(self) -> list[Stage]:
+        """Return all stages. If models may add translations, those are compared with Moses' first."""
+        compared = apply_plan(self.unplanned, self.plan).candidates
+        known = (self.plan.sizes, self.plan.factors)
+        return stages_of(self.experiment, self.resources, self.link, *known, compared)
+
+    def revise(self, stage: Stage) -> list[Stage] | None:
+        """Return other stages if this stage changed the comparison, as `run_stages` expects."""
+        before = self.comparison
+        if str(self.path) not in stage.outputs:
+            return None
+        self.comparison = self._read()
+        return None if self.comparison == before else self.stages()
+
+    def _read(self) -> Comparison | None:
+        """Return the comparison in the folder of results, or None if it is missing or damaged."""
+        with contextlib.suppress(InputError):
+            return read_record(self.path, Comparison)
+        return None
 
 
 def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:

@@ -34,6 +34,7 @@ class Stage:
         outputs: paths that it writes.
         action: function that writes the outputs.
         apart: whether it can run in a separate process. The action is then picklable.
+        after: paths that other stages must have written before, although it does not read them.
         work: expected work, for the estimate of the remaining time. None: unknown, so that no estimate is possible.
     """
 
@@ -44,6 +45,7 @@ class Stage:
     action: Callable[[], object]
     apart: bool = False
     work: Work | None = None
+    after: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", tuple(filter(None, self.inputs)))
@@ -67,7 +69,13 @@ class Stage:
                     remove(beside)
 
 
-def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str = "", first: int | None = None) -> None:
+def run_stages(
+    stages: Sequence[Stage],
+    path: Path,
+    jobs: int = 1,
+    address: str = "",
+    revise: Callable[[Stage], Sequence[Stage] | None] | None = None,
+) -> None:
     """Run the stages whose inputs, settings or outputs differ from the record.
 
     With `jobs` > 1 or a Ray cluster, independent stages that are `apart` run at the same time. Entries of the record
@@ -78,7 +86,8 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
         path: the record.
         jobs: maximum number of processes.
         address: address of a Ray cluster, or empty for processes of this machine.
-        first: run only so many stages. The remaining time is estimated for all of them (default: run all).
+        revise: called with each stage that has ended or is up to date. It can return another list of stages. Those
+            that have already run are not repeated if their settings are the same.
 
     Raises:
         InputError: before any stage runs: an input that no stage makes is missing or no plain file, an output exists
@@ -88,11 +97,21 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
     _check_files(stages, record)
     for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
         remove_temporaries(written)
-    waiting, later = list(stages[:first]), [] if first is None else list(stages[first:])
+    waiting = list(stages)
     running: dict[str, Stage] = {}
     ran: dict[str, bool] = {}  # whether a stage runs in this run, False if it is up to date
     needs, processes = _needs(stages), min(jobs, sum(stage.apart for stage in stages) or 1)
     clock = Clock(processes, partial(_ready, needs=needs), present_watcher())
+
+    def end(stage: Stage) -> None:
+        nonlocal stages, waiting
+        if revise and (revised := revise(stage)) is not None:
+            _check_files(revised, record)
+            needs.clear()
+            needs.update(_needs(revised))
+            done = {each.name for each in revised if each.name in ran and record.is_complete(each)}
+            stages, waiting = revised, [each for each in revised if each.name not in done | running.keys()]
+
     with workers(processes, address, clock.hear) as pool:
         while waiting or running:
             ready = _ready(waiting, list(running.values()), needs) if pool.free else None
@@ -100,15 +119,17 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
                 ended = running.pop(pool.wait())
                 record.end(ended)
                 clock.end(ended.name)
+                end(ended)
                 continue
             place = f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}"
             waiting.remove(ready)
             ran[ready.name] = record.begin(ready)
             if not ran[ready.name]:
                 log.info(f"{place}: up to date")
+                end(ready)
                 continue
             outdated = _outdated(stages, record, needs, ran)
-            clock.waiting = [stage for stage in (*waiting, *later) if stage.name in outdated]
+            clock.waiting = [stage for stage in waiting if stage.name in outdated]
             log.info(f"{place}{clock.begin(ready)}")
             if (jobs > 1 or address) and ready.apart:
                 running[ready.name] = ready
@@ -118,6 +139,7 @@ def run_stages(stages: Sequence[Stage], path: Path, jobs: int = 1, address: str 
                     ready.perform()
                 record.end(ready)
                 clock.end(ready.name)
+                end(ready)
 
 
 def expected_seconds(stages: Sequence[Stage], jobs: int) -> float:
@@ -234,7 +256,7 @@ def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
     makers = {_real(path): stage.name for stage in stages for path in stage.outputs}
     needs = {}
     for stage in stages:
-        read = {_real(path) for path in stage.inputs}
+        read = {_real(path) for path in (*stage.inputs, *stage.after)}
         places = {place for path in read for place in (path, *path.parents)}
         needs[stage.name] = frozenset(makers[place] for place in places if place in makers)
     return needs

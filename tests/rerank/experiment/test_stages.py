@@ -17,10 +17,7 @@ from rerank.experiment.stages import Stage, make_or_go_on, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
-    def action() -> None:
-        target.write_bytes(source.read_bytes())
-
-    return Stage(name, (str(source),), settings, (str(target),), action)
+    return Stage(name, (str(source),), settings, (str(target),), partial(shutil.copyfile, source, target))
 
 
 def done(stages: list[Stage], record: Path) -> list[str]:
@@ -51,13 +48,29 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     assert done([stages[0], copy("two", b, c, "other")], record) == ["two"]
 
 
-def test_only_the_first_stages_are_done(tmp_path: Path) -> None:
+def test_a_stage_can_change_the_stages_after_it(tmp_path: Path) -> None:
+    a, b, c, d, record = (tmp_path / name for name in ("a", "b", "c", "d", "record"))
+    a.write_text("1")
+    first, changed = copy("one", a, b), copy("one", a, b, "changed")
+
+    def revise(stage: Stage) -> list[Stage] | None:
+        return [first, copy("three", b, d)] if stage.name == "one" else None
+
+    for _ in range(2):
+        run_stages([first, copy("two", b, c)], record, revise=revise)
+        assert d.exists() and not c.exists()
+    run_stages([first, copy("two", b, c)], record, revise=lambda stage: [changed] if stage == first else None)
+    assert done([changed], record) == [] and not c.exists()
+
+
+def test_a_stage_waits_for_paths_that_it_does_not_read(tmp_path: Path) -> None:
     a, b, c, record = (tmp_path / name for name in ("a", "b", "c", "record"))
     a.write_text("1")
-    stages = [copy("one", a, b), copy("two", b, c)]
-    run_stages(stages, record, first=1)
-    assert b.exists() and not c.exists()
-    assert done(stages, record) == ["two"]
+    late = replace(copy("late", a, c), apart=True, after=(str(b),))
+    order = []
+    stages = [late, replace(copy("first", a, b), apart=True)]
+    run_stages(stages[::-1], record, jobs=2, revise=lambda stage: order.append(stage.name))
+    assert order == ["first", "late"]
 
 
 def test_another_version_does_all_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

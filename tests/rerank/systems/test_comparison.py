@@ -1,61 +1,74 @@
 """Comparison of models' translations with Moses'."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
 
-from features.feature import Resources, Sentence
-from features.models.decoding.translator import Translation
+from features.feature import Resources
 from moses_io.nbest import read_nbest
 from rerank.metrics.filters import Filters
-from rerank.systems.comparison import LEAST, translate_well
+from rerank.systems.comparison import Comparison, bleu_of, compare_translations
 from rerank.systems.translations import CandidateRequest
 
-Translate = Callable[[int], str]
+Compare = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def compared(sample: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Translate], bool]:
-    """Compare Moses' translations of the sample with those of a function of the number of the sentence."""
+def compare(sample: Path, models: dict[str, Path], tmp_path: Path) -> Compare:
+    """Compare a model that has learnt a little with Moses, on dev of the sample."""
 
-    def compare(translate: Translate) -> bool:
-        class Merger:
-            def __init__(self, requests: Sequence[CandidateRequest], resources: Resources) -> None: ...
+    def run(nbest: str = str(sample / "dev.nbest.gz"), moses_output: str = "") -> dict[str, Any]:
+        request = CandidateRequest("forward", (str(models["forward"]),), 2)
+        files = (nbest, str(sample / "dev.de"), [str(sample / "dev.en")], moses_output)
+        output = tmp_path / "comparison.json"
+        compare_translations(*files, [request], str(output), Filters(), Resources("cpu"))
+        result: dict[str, Any] = json.loads(output.read_text())
+        return result
 
-            def translate(self, sentences: Sequence[Sentence]) -> dict[str, list[list[Translation]]]:
-                texts = [translate(each.sentence) for each in sentences]
-                return {"own": [[Translation(tuple(text.split()), -1.0, -1.0)] if text else [] for text in texts]}
-
-        monkeypatch.setattr("rerank.systems.comparison.CandidateMerger", Merger)
-        source, reference, nbest = (str(sample / f"dev.{name}") for name in ("de", "en", "nbest.gz"))
-        return translate_well([], nbest, source, [reference], Filters(), Resources("cpu"))
-
-    return compare
+    return run
 
 
-def test_only_translations_that_are_nearly_as_good_as_those_of_moses_count(
-    sample: Path, compared: Callable[[Translate], bool]
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_bleu_is_that_of_sacrebleu(sample: Path) -> None:
+    references, texts = (
+        lines_of(sample / "dev.en"),
+        [each.moses_text for each in read_nbest(str(sample / "dev.nbest.gz"))],
+    )
+    expected = sacrebleu.corpus_bleu(texts, [references], tokenize="none").score
+    assert bleu_of(texts, [[line] for line in references]) == pytest.approx(expected)
+
+
+def test_a_model_that_has_learnt_a_little_is_worse_than_moses(compare: Compare) -> None:
+    result = compare()
+    assert result["sentences"] == 200 and result["models"]["forward"] < 10 < result["moses"]
+
+
+@pytest.mark.parametrize(
+    ("moses", "models", "added"),
+    [(30.0, {"a": 5.0, "b": 27.5}, True), (30.0, {"a": 26.5, "b": 5.0}, False), (0.0, {"a": 0.0}, False)],
+)
+def test_translations_are_added_if_a_model_is_nearly_as_good_as_moses(
+    moses: float, models: dict[str, float], added: bool
 ) -> None:
-    moses = {each.sentence: each.moses_text for each in read_nbest(str(sample / "dev.nbest.gz"))}
-    assert compared(lambda number: moses[number])
-    assert not compared(lambda number: moses[number] if number % 3 else "")
-    assert not compared(lambda number: "")
+    assert Comparison(200, moses, models).added is added
 
 
-def test_scores_are_those_of_sacrebleu(
-    sample: Path,
-    compared: Callable[[Translate], bool],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr("rerank.systems.comparison.SENTENCES", 5)
-    references = (sample / "dev.en").read_text(encoding="utf-8").split("\n")[:400]
-    moses = {each.sentence: each.moses_text for each in read_nbest(str(sample / "dev.nbest.gz"))}
-    with caplog.at_level("INFO"):
-        assert compared(lambda number: references[number]) and LEAST < 1
-    places = [0, 99, 199, 299, 399]
-    texts, answers = [moses[place] for place in places], [[references[place] for place in places]]
-    expected = sacrebleu.corpus_bleu(texts, answers, tokenize="none").score
-    assert f"BLEU of translations of 5 sentences of dev: Moses {expected:.1f}, own 100.0." in caplog.text
+def test_sentences_are_those_of_the_list(sample: Path, tmp_path: Path, compare: Compare) -> None:
+    lists = {each.sentence: each for each in read_nbest(str(sample / "dev.nbest.gz"))}
+    short = tmp_path / "short.nbest"
+    short.write_bytes(b"".join(line.line for number in (7, 300, 301) for line in lists[number].hypotheses))
+    references = lines_of(sample / "dev.en")
+    expected = bleu_of([lists[number].moses_text for number in (7, 300, 301)], [[references[n]] for n in (7, 300, 301)])
+    result = compare(str(short))
+    assert (result["sentences"], result["moses"]) == (3, pytest.approx(expected))
+
+
+def test_moses_is_its_own_output_if_that_is_known(sample: Path, compare: Compare) -> None:
+    assert compare(moses_output=str(sample / "dev.en"))["moses"] == pytest.approx(100)
