@@ -159,8 +159,9 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
     assert signature.count("preset:cohn-align|") == 2
 
 
-def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file that a run writes of them is the same experiment."""
+@pytest.fixture
+def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An experiment without models and test sets, for which `run` chooses two tiny models that may add translations."""
     monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
@@ -174,14 +175,44 @@ def test_models_that_nobody_named(command: Command, experiment: Path, monkeypatc
     for side in ("de", "en"):
         train = experiment.parent / f"train.{side}"
         train.write_bytes(b"".join(train.read_bytes().splitlines(keepends=True)[:40]))
-    status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
+    return experiment
+
+
+def test_models_that_nobody_named(command: Command, unplanned: Path) -> None:
+    """The written file is the same experiment. Translations of these models are too bad to be added."""
+    status, out, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert done(err)[0] == "choose models and features"
     assert "translations of models are not added to the lists" in err
-    assert not re.search("candidates|fine_tuning", (experiment.parent / "work" / "experiment.toml").read_text())
-    status, again, err = command("run", experiment.parent / "work" / "experiment.toml")
+    written = unplanned.parent / "work" / "experiment.toml"
+    assert not re.search("candidates =|fine_tuning", written.read_text())
+    status, again, err = command("run", written)
     assert (status, again, done(err)) == (0, out, [])
-    assert done(command("run", experiment)[2]) == []
+    assert done(command("run", unplanned)[2]) == []
+
+
+@pytest.mark.slow
+def test_translations_of_good_models_are_added(
+    command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
+    status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 2)
+    assert status == 0, err
+    assert {"compare translations", "translate dev"} <= set(done(err))
+    assert "candidates = 10" in (unplanned.parent / "work" / "experiment.toml").read_text()
+    assert done(command("run", unplanned)[2]) == []
+
+
+@pytest.mark.slow
+def test_another_comparison_changes_the_lists_but_not_the_models(
+    command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command("run", unplanned, "--device", "cpu")[0] == 0
+    monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
+    monkeypatch.setattr("rerank.experiment.chain.LEAST", 0.0)
+    status, _, err = command("run", unplanned, "--device", "cpu")
+    assert status == 0, err
+    assert "translate dev" in done(err) and not any(name.startswith("train ") for name in done(err))
 
 
 @pytest.mark.slow
