@@ -30,7 +30,7 @@ EPOCHS, WORDS = 4, 2_500_000
 MOST = 12
 """Maximum epochs of an `rnnsearch`."""
 
-STEP = 250_000
+STEP = 100_000
 """Target words of an `rnnsearch` by which its training is made longer, at most an epoch."""
 
 SMALL_STEPS = 4
