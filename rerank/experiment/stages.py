@@ -93,53 +93,70 @@ def run_stages(
         InputError: before any stage runs: an input that no stage makes is missing or no plain file, an output exists
             that is not in the record, or the record cannot be read. Later: a stage fails.
     """
-    record = _Record(path)
-    _check_files(stages, record)
-    for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
-        remove_temporaries(written)
-    waiting = list(stages)
-    running: dict[str, Stage] = {}
-    ran: dict[str, bool] = {}  # whether a stage runs in this run, False if it is up to date
-    needs, processes = _needs(stages), min(jobs, sum(stage.apart for stage in stages) or 1)
-    clock = Clock(processes, partial(_ready, needs=needs), present_watcher())
+    record = _open_record(path, stages)
+    queue, processes = _Queue(stages), min(jobs, sum(stage.apart for stage in stages) or 1)
+    clock = Clock(processes, queue.choose, present_watcher())
 
     def end(stage: Stage) -> None:
-        nonlocal stages, waiting
         if revise and (revised := revise(stage)) is not None:
             _check_files(revised, record)
-            needs.clear()
-            needs.update(_needs(revised))
-            done = {each.name for each in revised if each.name in ran and record.is_complete(each)}
-            stages, waiting = revised, [each for each in revised if each.name not in done | running.keys()]
+            queue.revise(revised, record)
+
+    def finish(stage: Stage) -> None:
+        record.end(stage)
+        clock.end(stage.name)
+        end(stage)
 
     with workers(processes, address, clock.hear) as pool:
-        while waiting or running:
-            ready = _ready(waiting, list(running.values()), needs) if pool.free else None
+        while queue.waiting or queue.running:
+            ready = queue.choose(queue.waiting, list(queue.running.values())) if pool.free else None
             if ready is None:
-                ended = running.pop(pool.wait())
-                record.end(ended)
-                clock.end(ended.name)
-                end(ended)
+                finish(queue.running.pop(pool.wait()))
                 continue
-            place = f"[{stages.index(ready) + 1}/{len(stages)}] {ready.name}"
-            waiting.remove(ready)
-            ran[ready.name] = record.begin(ready)
-            if not ran[ready.name]:
+            place = f"[{queue.stages.index(ready) + 1}/{len(queue.stages)}] {ready.name}"
+            queue.waiting.remove(ready)
+            queue.ran[ready.name] = record.begin(ready)
+            if not queue.ran[ready.name]:
                 log.info(f"{place}: up to date")
                 end(ready)
                 continue
-            outdated = _outdated(stages, record, needs, ran)
-            clock.waiting = [stage for stage in waiting if stage.name in outdated]
+            outdated = _outdated(queue.stages, record, queue.needs, queue.ran)
+            clock.waiting = [stage for stage in queue.waiting if stage.name in outdated]
             log.info(f"{place}{clock.begin(ready)}")
             if (jobs > 1 or address) and ready.apart:
-                running[ready.name] = ready
+                queue.running[ready.name] = ready
                 pool.start(ready.name, ready.perform)
             else:
                 with watched(partial(clock.hear, ready.name)):
                     ready.perform()
-                record.end(ready)
-                clock.end(ready.name)
-                end(ready)
+                finish(ready)
+
+
+class _Queue:
+    """The stages of a run.
+
+    Attributes:
+        stages: all stages.
+        waiting: those that have not begun.
+        running: those that run in another process, by name.
+        ran: for each stage that has begun, whether it runs in this run. False if it is up to date.
+        needs: for each stage, the names of the stages before it.
+    """
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self.stages, self.waiting, self.needs = stages, list(stages), _needs(stages)
+        self.running: dict[str, Stage] = {}
+        self.ran: dict[str, bool] = {}
+
+    def choose(self, waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
+        """Return the next stage that can run, or None."""
+        return _ready(waiting, running, self.needs)
+
+    def revise(self, stages: Sequence[Stage], record: "_Record") -> None:
+        """Replace the stages. Those that run, or have run with the same settings, do not wait again."""
+        begun = {each.name for each in stages if each.name in self.ran and record.is_complete(each)} | set(self.running)
+        self.stages, self.needs = stages, _needs(stages)
+        self.waiting = [stage for stage in stages if stage.name not in begun]
 
 
 def expected_seconds(stages: Sequence[Stage], jobs: int) -> float:
@@ -201,6 +218,15 @@ class _Record:
     def _write(self) -> None:
         with open_output(str(self._path)) as stream:
             stream.write(_as_json(self.stages))
+
+
+def _open_record(path: Path, stages: Sequence[Stage]) -> _Record:
+    """Read the record, check the files of all stages, and remove what a killed run left."""
+    record = _Record(path)
+    _check_files(stages, record)
+    for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
+        remove_temporaries(written)
+    return record
 
 
 def digests_read(path: Path) -> set[str]:
