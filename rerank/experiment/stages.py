@@ -34,8 +34,8 @@ class Stage:
         outputs: paths that it writes.
         action: function that writes the outputs.
         apart: whether it can run in a separate process. The action is then picklable.
-        after: paths that other stages must have written before, although it does not read them.
         work: expected work, for the estimate of the remaining time. None: unknown, so that no estimate is possible.
+        after: paths that other stages must have written before, although it does not read them.
     """
 
     name: str
