@@ -225,13 +225,23 @@ class AttendAfter(Decoder):
         return steps.top if self.feed == "output" else self._combined(steps.top, steps.context)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Return the output of all steps. Without feed, the fused kernel computes all states before attention."""
-        steps = self._steps(vectors, source) if self.feed != "none" else self._after(vectors, source)
-        return _stack(steps, len(vectors))
+        """Return the output of all steps.
 
-    def _after(self, vectors: Tensor, source: Source) -> Iterator[StepOutput]:
+        Without feed, the fused kernel computes all states before attention. If no step depends on the row of another
+        one, attention covers all steps at once, except after `members.fold`.
+        """
+        if self.feed != "none":
+            return super().run(vectors, source)
         state = self.start(source)
-        tops, number, history = self.recurrence.run(vectors, state.layers), state.step, state.history  # tops (T, B, H)
+        tops = self.recurrence.run(vectors, state.layers)  # (T, B, H)
+        assert self.attention is not None
+        if self.attention.is_parallel and isinstance(self.values, nn.Identity):
+            contexts, rows = self.attention.over(tops, source)
+            return StepOutput(top=tops, context=contexts, row=rows)
+        return _stack(self._attended(tops, vectors, source, state), len(vectors))
+
+    def _attended(self, tops: Tensor, vectors: Tensor, source: Source, state: State) -> Iterator[StepOutput]:
+        number, history = state.step, state.history
         for top, word in zip(tops.unbind(0), vectors.unbind(0), strict=True):  # (B, H), (B, E)
             context, row, history = self.attend(Query(state=top, word=word, step=number), source, history)
             number = number + 1
