@@ -17,7 +17,10 @@ RECURRENT, TRANSFORMER = 1e-4, 3e-5
 """Additional seconds in training per token of either side and layer, by the kind of network."""
 
 STEP = 1.5e-3
-"""Additional seconds in training per step of a recurrent network, which has one for each position of a batch."""
+"""Additional seconds in training per step of a recurrent network whose steps do not run at once.
+
+It has one step for each position of a batch.
+"""
 
 LEXICON = 2e-7
 """Seconds per source word and target word of each pair, to estimate a lexicon without word alignment."""
@@ -107,9 +110,12 @@ def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int
         return source, a.decoder_layers * (6 * hidden**2 + feedforward) + softmax
     gates = _GATES.get(a.cell, 1)
     inputs = embedding + (a.encoder_layers - 1) * annotation
-    source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * a.attention_size
-    inputs = embedding + annotation + (a.decoder_layers - 1) * hidden
-    decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * a.attention_size
+    key, query = (a.attention_size, a.attention_size) if a.attention_score == "additive" else (hidden, 0)
+    source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * key
+    # The other decoders read a context, or something as large, in addition to the previous word.
+    beside = 0 if a.decoder == "attend-after" and a.input_feeding == "none" else annotation
+    inputs = embedding + beside + (a.decoder_layers - 1) * hidden
+    decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * query
     return source, decoder + hidden * (hidden + annotation + embedding) + softmax
 
 
@@ -172,7 +178,7 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
     layers = (architecture.encoder_layers, architecture.decoder_layers)
     tokens = sum(count * tokens for count, tokens in zip(layers, positions, strict=True))
     seconds = TRAIN * _products(model, corpus) + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
-    if architecture.recurrent:
+    if architecture.recurrent and not architecture.runs_at_once:
         seconds += STEP * _batches(training, corpus) * sum(positions) / max(1, corpus[0].lines)
     return (2 if training.r_drop else 1) * seconds
 

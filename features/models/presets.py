@@ -111,6 +111,10 @@ PRESETS: dict[str, Preset] = {
     "luong-local-m-general": _luong("general", "local-m"),
     "luong-local-p-dot": _luong("dot", "local-p"),
     "luong-local-p-general": _luong("general", "local-p"),
+    "attend-after": Preset(
+        "attention after the recurrence, so that all steps run at once (after Luong et al. 2015)",
+        Architecture(decoder="attend-after", attention_score="general"), paper=_LUONG,
+    ),
     "gnmt": Preset(
         "attention with the bottom decoder layer as query (after Wu et al. 2016)",
         Architecture(decoder="attend-between", attention_score="general", decoder_layers=2), paper=_GNMT,

@@ -54,6 +54,13 @@ class Architecture:
         """Whether encoder and decoder read one token after the other. A transformer does not."""
         return self.encoder != "transformer"
 
+    @property
+    def runs_at_once(self) -> bool:
+        """Whether all steps of the decoder run at once in training, as none depends on the attention of another one."""
+        if self.decoder == "attend-after":
+            return self.input_feeding == "none" and not self.attention_terms
+        return self.decoder in {"attend-between", NO_ATTENTION, "transformer"}
+
 
 @dataclass(frozen=True)
 class Training:

@@ -292,7 +292,7 @@ def _names(corpus: Corpus) -> tuple[str, ...]:
 
 
 def _times(name: str) -> int:
-    """Return how often a model reads the corpus for each epoch of an `rnnsearch`."""
+    """Return how often a model reads the corpus for each epoch of a recurrent model."""
     return TWICE if name.endswith("-2") else 1
 
 

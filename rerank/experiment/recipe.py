@@ -18,20 +18,21 @@ from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
 """Names of the models, in the order in which they are added.
 
-Models whose names end in 2 are transformers, the others `rnnsearch`.
+Models whose names end in 2 are transformers, the others recurrent.
 """
 
 SMALL_MODELS = MODELS[:2]
 """Models of small corpora."""
 
-EPOCHS, WORDS = 4, 2_500_000
-"""Epochs of an `rnnsearch` after which another model helps more, and target words that are enough on large corpora."""
+EPOCHS, WORDS = 4, 4_000_000
+"""Epochs of a recurrent model after which another model helps more, and target words that are enough on large corpora.
+"""
 
 MOST = 12
-"""Maximum epochs of an `rnnsearch`."""
+"""Maximum epochs of a recurrent model."""
 
 STEP = 100_000
-"""Target words of an `rnnsearch` by which its training is made longer, at most an epoch."""
+"""Target words of a recurrent model by which its training is made longer, at most an epoch."""
 
 SMALL_STEPS = 4
 """Steps of the longest training on a small corpus."""
@@ -40,13 +41,19 @@ ROUNDING = 1e-6
 """Maximum rounding error of a number of epochs."""
 
 TWICE = 2
-"""Epochs of a transformer for each epoch of an `rnnsearch`."""
+"""Epochs of a transformer for each epoch of a recurrent model."""
 
 FEWEST_UPDATES = 1_500
 """Minimum updates of `EPOCHS` epochs. With fewer the corpus is small: it has the settings `SMALL` and two models."""
 
-SMALL: dict[str, Any] = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
-"""Settings of an `rnnsearch` on a small corpus."""
+SMALL: dict[str, Any] = {
+    "preset": "rnnsearch",
+    "batch_size": 16,
+    "hidden_size": 160,
+    "dropout": 0.2,
+    "learning_rate": 0.004,
+}
+"""Settings of a recurrent model on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
 """Maximum epochs of fine-tuning on dev, and the minimum sentences of dev for it.
@@ -54,8 +61,11 @@ ADAPT, FEWEST_DEV = 3, 50
 Only a `SMALL` training with many unknown words is fine-tuned.
 """
 
-LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
-"""Settings of an `rnnsearch` on a larger corpus."""
+LARGE: dict[str, Any] = {"preset": "attend-after", "tied_softmax": True, "bfloat16": True}
+"""Settings of a recurrent model on a larger corpus."""
+
+SHORT, SHORT_DROPOUT = 5, 0.15
+"""Recurrent models on larger corpora that train for fewer epochs have this dropout, others the default."""
 
 CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
@@ -289,7 +299,7 @@ def _words(corpus: Corpus) -> int:
 
 @dataclass(frozen=True)
 class Depth:
-    """Possible lengths of the training of an `rnnsearch`.
+    """Possible lengths of the training of a recurrent model.
 
     Attributes:
         step: epochs of a step, by which a training is made longer.
@@ -342,7 +352,9 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     else:
         sizes = SMALL if small else LARGE
         batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
-        settings = {"preset": "rnnsearch", **_length(epochs, batches), "lexicon": "bias", **sizes}
+        settings = {**sizes, **_length(epochs, batches), "lexicon": "bias"}
+        if not small and epochs < SHORT:
+            settings["dropout"] = SHORT_DROPOUT
     if number := _subwords(corpus):
         settings["bpe"] = number
     order = name.removesuffix("-2")
