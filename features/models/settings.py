@@ -55,11 +55,16 @@ class Architecture:
         return self.encoder != "transformer"
 
     @property
+    def attends_at_once(self) -> bool:
+        """Whether `Attention.over` supports this attention: its weights depend on queries and keys only."""
+        return self.attention_window == "global" and self.granularity == "word" and not self.attention_terms
+
+    @property
     def runs_at_once(self) -> bool:
-        """Whether all steps of the decoder run at once in training, as none depends on the attention of another one."""
+        """Whether all steps of the decoder run at once in training."""
         if self.decoder == "attend-after":
-            return self.input_feeding == "none" and not self.attention_terms
-        return self.decoder in {"attend-between", NO_ATTENTION, "transformer"}
+            return self.input_feeding == "none" and self.attends_at_once
+        return self.decoder != "attend-first"
 
 
 @dataclass(frozen=True)

@@ -226,8 +226,6 @@ class Attention(nn.Module):
             {name: find("attention_terms", name)(architecture) for name in architecture.attention_terms}
         )
         self.fine = architecture.granularity == "fine"
-        self.is_parallel = not self.terms and not self.fine and architecture.attention_window == "global"
-        """Whether the weights of a step depend on its query only, so that `over` supports this attention."""
 
     def keys(self, annotations: Tensor, source_length: Tensor) -> Tensor:
         """Return keys (B, S, …): annotations (B, S, K) projected once for all steps, plus the terms' constant parts.
@@ -264,7 +262,7 @@ class Attention(nn.Module):
     def over(self, queries: Tensor, source: Source) -> tuple[Tensor, Tensor]:
         """Return contexts (T, B, K) and weights (T, B, S) of all steps at once, from queries (T, B, H).
 
-        Supports only a global window without terms, with granularity `word` (see `is_parallel`).
+        Supports only a global window without terms, with granularity `word`.
         """
         scores = self.score.over(queries.transpose(0, 1), source.keys)  # (B, T, S)
         rows = torch.softmax(scores + source.bias.unsqueeze(1), dim=2)  # (B, T, S)

@@ -198,6 +198,7 @@ class AttendAfter(Decoder):
         feed_size = {"none": 0, "output": hidden, "context": annotation}[architecture.input_feeding]
         super().__init__(architecture, feed_size, dropout)
         self.feed, self.feed_size = architecture.input_feeding, feed_size
+        self.attends_at_once = architecture.attends_at_once
         self.readers = ("combine", "recurrence.beside") if self.feed == "context" else ("combine",)
         self.combine = nn.Linear(annotation + hidden, hidden, bias=architecture.bias)
 
@@ -227,15 +228,15 @@ class AttendAfter(Decoder):
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Return the output of all steps.
 
-        Without feed, the fused kernel computes all states before attention. If no step depends on the row of another
-        one, attention covers all steps at once, except after `members.fold`.
+        Without feed, the fused kernel computes all states before attention. Attention covers all steps at once if it
+        can, except after `members.fold`.
         """
         if self.feed != "none":
             return super().run(vectors, source)
         state = self.start(source)
         tops = self.recurrence.run(vectors, state.layers)  # (T, B, H)
-        assert self.attention is not None
-        if self.attention.is_parallel and isinstance(self.values, nn.Identity):
+        if self.attends_at_once and isinstance(self.values, nn.Identity):
+            assert self.attention is not None
             contexts, rows = self.attention.over(tops, source)
             return StepOutput(top=tops, context=contexts, row=rows)
         return _stack(self._attended(tops, vectors, source, state), len(vectors))

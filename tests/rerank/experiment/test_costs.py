@@ -60,6 +60,14 @@ def test_multiplications_of_a_small_network_by_hand() -> None:
     assert multiply_adds(small, 7) == (encoder + keys, decoder + query + output + softmax)
 
 
+def test_multiplications_of_a_network_that_attends_after_its_recurrence() -> None:
+    """The cell does not read the context, the keys have the size of the state, and queries are not projected."""
+    small = Architecture(embedding_size=2, hidden_size=3, decoder="attend-after", attention_score="general")
+    encoder, keys = 2 * 4 * 3 * (2 + 3), 6 * 3
+    decoder, output, softmax = 4 * 3 * (2 + 3), 3 * (3 + 6 + 2), 3 * 7
+    assert multiply_adds(small, 7) == (encoder + keys, decoder + output + softmax)
+
+
 def test_sizes_of_files(tmp_path: Path) -> None:
     source, nbest = tmp_path / "source", tmp_path / "nbest"
     source.write_text("a b c\na d\n")

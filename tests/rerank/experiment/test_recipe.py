@@ -29,6 +29,8 @@ from rerank.experiment.recipe import (
     MOST,
     PIECES,
     SCOPES,
+    SHORT,
+    SHORT_DROPOUT,
     SHORTLIST,
     SMALL,
     SMALL_MODELS,
@@ -159,6 +161,11 @@ def test_part_of_an_epoch_is_a_number_of_updates() -> None:
     assert (models["left-to-right"]["epochs"], models["left-to-right"]["updates"]) == (1, 2_500)
     assert (models["right-to-left"]["epochs"], models["right-to-left"]["updates"]) == (2, 15_000)
     assert models["right-to-left-2"]["epochs"] == 4 and "updates" not in models["right-to-left-2"]
+
+
+def test_models_that_read_the_corpus_a_few_times_have_less_dropout() -> None:
+    models = find_recipe(corpus(30_000), {"left-to-right": SHORT - 0.5, "right-to-left": SHORT}).models
+    assert models["left-to-right"]["dropout"] == SHORT_DROPOUT and "dropout" not in models["right-to-left"]
 
 
 def test_what_saves_time() -> None:

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from features.models.batches import pad
-from features.models.network.attention import Query
+from features.models.network.attention import Attended, Attention, History, Query
 from features.models.network.cells import Product
 from features.models.network.model import EncoderDecoder, TokenScores, WordDropout
 from features.models.network.softmax import Softmax, TiedSoftmax
-from features.models.network.source import gather
+from features.models.network.source import Source, gather
 from features.models.settings import Architecture
 from features.models.vocabulary import BEGIN, END, SPECIAL, UNKNOWN
 
@@ -93,6 +93,21 @@ def test_all_steps_in_slices(network: EncoderDecoder, size: int, monkeypatch: py
     whole = score(network, SOURCES, TARGETS)
     monkeypatch.setattr("features.models.network.attention.SLICE", size)
     np.testing.assert_allclose(score(network, SOURCES, TARGETS).log_probs, whole.log_probs, atol=1e-12)
+
+
+def test_networks_whose_steps_run_at_once_attend_at_no_single_step(
+    network: EncoderDecoder, architecture: Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries: list[Query] = []
+    attend = Attention.forward
+
+    def counted(attention: Attention, query: Query, source: Source, history: History) -> Attended:
+        queries.append(query)
+        return attend(attention, query, source, history)
+
+    monkeypatch.setattr(Attention, "forward", counted)
+    network.decode(network.encode(pad(SOURCES, CPU)), pad(TARGETS, CPU))
+    assert bool(queries) != architecture.runs_at_once
 
 
 def test_the_state_of_a_step_can_be_gathered_by_row(network: EncoderDecoder) -> None:
