@@ -26,7 +26,6 @@ from rerank.experiment.recipe import (
     MODELS,
     SCOPES,
     SMALL_MODELS,
-    TWICE,
     Corpus,
     Recipe,
     Scope,
@@ -267,10 +266,7 @@ def plan_lines(plan: Plan) -> list[str]:
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
-        *(
-            f"{name}: {settings['preset']}, {plan.steps[name] * step * _times(name):.3g} epochs"
-            for name, settings in models.items()
-        ),
+        *(f"{name}: {settings['preset']}, {plan.steps[name] * step:.3g} epochs" for name, settings in models.items()),
     ]
 
 
@@ -289,11 +285,6 @@ def _read_plan(path: Path) -> Plan:
 def _names(corpus: Corpus) -> tuple[str, ...]:
     """Return the names of all models for a corpus, in the order in which they are added."""
     return SMALL_MODELS if is_small(corpus) else MODELS
-
-
-def _times(name: str) -> int:
-    """Return how often a model reads the corpus for each epoch of a recurrent model."""
-    return TWICE if name.endswith("-2") else 1
 
 
 def _recipe(corpus: Corpus, steps: Steps, scope: Scope) -> Recipe:

@@ -18,30 +18,26 @@ from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
 """Names of the models, in the order in which they are added.
 
-Models whose names end in 2 are transformers, the others recurrent.
+Models whose names end in 2 have the settings `SECOND`.
 """
 
 SMALL_MODELS = MODELS[:2]
 """Models of small corpora."""
 
 EPOCHS, WORDS = 4, 4_000_000
-"""Epochs of a recurrent model after which another model helps more, and target words that are enough on large corpora.
-"""
+"""Epochs after which another model helps more, and target words that are enough on large corpora."""
 
 MOST = 12
-"""Maximum epochs of a recurrent model."""
+"""Maximum epochs."""
 
 STEP = 100_000
-"""Target words of a recurrent model by which its training is made longer, at most an epoch."""
+"""Target words by which a training is made longer, at most an epoch."""
 
 SMALL_STEPS = 4
 """Steps of the longest training on a small corpus."""
 
 ROUNDING = 1e-6
 """Maximum rounding error of a number of epochs."""
-
-TWICE = 2
-"""Epochs of a transformer for each epoch of a recurrent model."""
 
 FEWEST_UPDATES = 1_500
 """Minimum updates of `EPOCHS` epochs. With fewer the corpus is small: it has the settings `SMALL` and two models."""
@@ -53,7 +49,7 @@ SMALL: dict[str, Any] = {
     "dropout": 0.2,
     "learning_rate": 0.004,
 }
-"""Settings of a recurrent model on a small corpus."""
+"""Settings of a model on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
 """Maximum epochs of fine-tuning on dev, and the minimum sentences of dev for it.
@@ -62,10 +58,13 @@ Only a `SMALL` training with many unknown words is fine-tuned.
 """
 
 LARGE: dict[str, Any] = {"preset": "attend-after", "tied_softmax": True, "bfloat16": True}
-"""Settings of a recurrent model on a larger corpus."""
+"""Settings of a model on a larger corpus."""
+
+SECOND: dict[str, Any] = LARGE | {"preset": "gnmt"}
+"""Settings of a second model of the same direction. It has another architecture, so that it makes other errors."""
 
 SHORT, SHORT_DROPOUT = 5, 0.15
-"""Recurrent models on larger corpora that train for fewer epochs have this dropout, others the default."""
+"""Models on larger corpora that train for fewer epochs have this dropout, others the default."""
 
 CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
@@ -75,13 +74,6 @@ Both limits only apply if more words of dev than `MOST_UNKNOWN` are unknown.
 
 JOINED_VALUES, ALONE_VALUES, BACKWARD_VALUES = "logprob,added", "logprob,entropy", "logprob"
 """Values that features read from models with added candidates, with candidates of Moses only, and backward."""
-
-TRANSFORMER: dict[str, Any] = {
-    "preset": "transformer", "hidden_size": 128, "embedding_size": 128, "decoder_layers": 4, "encoder_layers": 4,
-    "feedforward_size": 256, "lexicon": "bias", "tied_softmax": True, "dropout": 0.2, "bfloat16": True,
-    "learning_rate": 0.005, "warmup_updates": 400, "batch_tokens": 2000, "average_checkpoints": 3,
-}  # fmt: skip
-"""Settings of a transformer."""
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
@@ -263,7 +255,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
 
     Args:
         corpus: the corpus.
-        epochs: epochs of each model, by names of `MODELS`. A transformer reads the corpus `TWICE` as often.
+        epochs: epochs of each model, by names of `MODELS`.
         scope: what the run does in addition to training.
     """
     # The longest trainings begin first, and the backward model is the last one, as others translate meanwhile.
@@ -299,7 +291,7 @@ def _words(corpus: Corpus) -> int:
 
 @dataclass(frozen=True)
 class Depth:
-    """Possible lengths of the training of a recurrent model.
+    """Possible lengths of the training of a model.
 
     Attributes:
         step: epochs of a step, by which a training is made longer.
@@ -343,23 +335,17 @@ def _joins(corpus: Corpus) -> bool:
 
 def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:
     """Return the table of a model. `names` are all models."""
-    transformer, small = name.endswith("-2"), is_small(corpus)
-    settings: dict[str, Any]
-    if transformer:
-        tokens_per_word = corpus.target.subwords_per_word if _subwords(corpus) else 1
-        tokens_of_epoch = tokens_per_word * corpus.target.words + corpus.pairs
-        settings = {**TRANSFORMER, **_length(TWICE * epochs, tokens_of_epoch / TRANSFORMER["batch_tokens"])}
-    else:
-        sizes = SMALL if small else LARGE
-        batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
-        settings = {**sizes, **_length(epochs, batches), "lexicon": "bias"}
-        if not small and epochs < SHORT:
-            settings["dropout"] = SHORT_DROPOUT
+    second, small = name.endswith("-2"), is_small(corpus)
+    sizes = SMALL if small else SECOND if second else LARGE
+    batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
+    settings: dict[str, Any] = {**sizes, **_length(epochs, batches), "lexicon": "bias"}
+    if not small and epochs < SHORT:
+        settings["dropout"] = SHORT_DROPOUT
     if number := _subwords(corpus):
         settings["bpe"] = number
     order = name.removesuffix("-2")
     if joins and name != "backward":
-        settings |= {"translate_with": order} if transformer and order in names else {"candidates": CANDIDATES}
+        settings |= {"translate_with": order} if second and order in names else {"candidates": CANDIDATES}
     # If a run drops the translations after training, that does not change the training.
     elif small and not _joins(corpus) and (adapt := _adapt(corpus, settings["epochs"])):
         settings["fine_tuning_epochs"] = adapt

@@ -62,7 +62,7 @@ def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
 
 
 def test_a_model_that_takes_too_long_is_left_out() -> None:
-    """A transformer takes longer than the backward model after it."""
+    """The second models take longer than the backward model between them."""
 
     def fits(steps: Steps, scope: Scope) -> bool:
         return sum(steps.values()) + LEAST * sum(name.endswith("-2") for name in steps) <= 3 * LEAST
@@ -216,7 +216,7 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
     plan = plan_of(experiment, 10)
     first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
     assert first.startswith("planned for 10 min: 2 models, about ")
-    assert models == ["right-to-left-2: transformer, 1.74 epochs", "left-to-right: attend-after, 1.3 epochs"]
+    assert models == ["right-to-left-2: gnmt, 0.87 epochs", "left-to-right: attend-after, 1.3 epochs"]
     none = replace(plan, steps={})
     assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
     limited = replace(none, most_apply_seconds=5)
