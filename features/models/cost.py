@@ -17,7 +17,7 @@ RECURRENT, TRANSFORMER = 1e-4, 3e-5
 """Additional seconds in training per token of either side and layer, by the kind of network."""
 
 STEP = 1.5e-3
-"""Additional seconds in training per step of a recurrent network whose steps do not run at once.
+"""Additional seconds in training per step of a decoder that runs step by step (see `Architecture.runs_at_once`).
 
 It has one step for each position of a batch.
 """
@@ -110,13 +110,14 @@ def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int
         return source, a.decoder_layers * (6 * hidden**2 + feedforward) + softmax
     gates = _GATES.get(a.cell, 1)
     inputs = embedding + (a.encoder_layers - 1) * annotation
-    key, query = (a.attention_size, a.attention_size) if a.attention_score == "additive" else (hidden, 0)
-    source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * key
-    # The other decoders read a context, or something as large, in addition to the previous word.
+    key_size, query_size = (a.attention_size, a.attention_size) if a.attention_score == "additive" else (hidden, 0)
+    source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * key_size
+    # `attend-after` without input feeding reads no context. For the other decoders this is an upper limit.
     beside = 0 if a.decoder == "attend-after" and a.input_feeding == "none" else annotation
     inputs = embedding + beside + (a.decoder_layers - 1) * hidden
-    decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * query
-    return source, decoder + hidden * (hidden + annotation + embedding) + softmax
+    decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * query_size
+    output = hidden * (hidden + annotation + (0 if a.decoder == "attend-after" else embedding))
+    return source, decoder + output + softmax
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ PRESETS: dict[str, Preset] = {
     "luong-local-p-dot": _luong("dot", "local-p"),
     "luong-local-p-general": _luong("general", "local-p"),
     "attend-after": Preset(
-        "attention after the recurrence, so that all steps run at once (after Luong et al. 2015)",
+        "attention after a fused recurrence, with score general (after Luong et al. 2015)",
         Architecture(decoder="attend-after", attention_score="general"), paper=_LUONG,
     ),
     "gnmt": Preset(

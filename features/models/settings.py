@@ -61,7 +61,7 @@ class Architecture:
 
     @property
     def runs_at_once(self) -> bool:
-        """Whether all steps of the decoder run at once in training."""
+        """Whether training runs the decoder without a loop over its steps, with fused recurrent layers."""
         if self.decoder == "attend-after":
             return self.input_feeding == "none" and self.attends_at_once
         return self.decoder != "attend-first"

@@ -19,7 +19,7 @@ from rerank.commands.arguments import (
 
 HELP = "train one or several models on a parallel corpus"
 EXAMPLES = """\
-  moses-rerank train --preset rnnsearch --source train.de --target train.en \\
+  moses-rerank train --preset attend-after --source train.de --target train.en \\
       --dev-source dev.de --dev-target dev.en --output models/forward
   moses-rerank train --preset cohn-align --backward --set hidden_size=512 dropout=0.2 epochs=20 \\
       --source train.de --target train.en --dev-source dev.de --dev-target dev.en --output models/backward

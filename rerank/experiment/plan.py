@@ -308,33 +308,34 @@ def _sizes(corpus: Corpus) -> CorpusSize:
 
 
 def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
-    """Measure the time factors in as many processes as models train in at most.
+    """Measure the time factors with the first model, in as many processes as models train in at most.
 
-    The result is None if the corpus has only long lines.
+    Models of recipes are recurrent, so transformers keep a factor of 1. The result is None if the corpus has only long
+    lines.
     """
-    names = _names(corpus)
-    requests: dict[str, TrainingRequest] = {}
-    for table in find_recipe(corpus, dict.fromkeys(names, 1.0)).models.values():
-        settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
-        request = TrainingRequest(table["preset"], settings=settings)
-        requests.setdefault("recurrent" if request.settle()[0].recurrent else "transformer", request)
-    lengths = _lengths(experiment.train)
+    names, sizes = _names(corpus), _sizes(corpus)
+    table = find_recipe(corpus, {names[0]: 1.0}).models[names[0]]
+    settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
+    request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
     if not len(lengths):
         return None
     log.info("measure the speed of this machine")
     make_folder(experiment.output)
-    jobs, kinds = machine.jobs_of(len(names)), list(requests)
+    jobs = machine.jobs_of(len(names))
     with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
-        actions = {}
-        for number in range(max(jobs, len(kinds))):  # all processes measure at the same time
-            kind = kinds[number % len(kinds)]
-            path = f"{folder}/{kind}-{number}"
-            actions[f"measure {kind} {number + 1}"] = partial(
-                _write_factor, requests[kind], lengths, _sizes(corpus), machine.device, path
-            )
-        do_all(actions, jobs, machine.address)
-        factors = {kind: read_record(f"{folder}/{kind}-{number}", TimeFactor) for number, kind in enumerate(kinds)}
-    return TimeFactors(**factors)
+        paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
+        actions = {
+            f"measure {Path(path).name}": partial(_write_factor, request, lengths, sizes, machine.device, path)
+            for path in paths
+        }
+        do_all(actions, jobs, machine.address)  # all processes measure at the same time
+        factors = [read_record(path, TimeFactor) for path in paths]
+    return TimeFactors(
+        TimeFactor(
+            training=sum(factor.training for factor in factors) / jobs,
+            forward=sum(factor.forward for factor in factors) / jobs,
+        )
+    )
 
 
 def _write_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:

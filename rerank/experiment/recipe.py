@@ -18,7 +18,7 @@ from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
 """Names of the models, in the order in which they are added.
 
-Models whose names end in 2 have the settings `SECOND`.
+Models whose names end in 2 have the preset `SECOND`.
 """
 
 SMALL_MODELS = MODELS[:2]
@@ -42,13 +42,7 @@ ROUNDING = 1e-6
 FEWEST_UPDATES = 1_500
 """Minimum updates of `EPOCHS` epochs. With fewer the corpus is small: it has the settings `SMALL` and two models."""
 
-SMALL: dict[str, Any] = {
-    "preset": "rnnsearch",
-    "batch_size": 16,
-    "hidden_size": 160,
-    "dropout": 0.2,
-    "learning_rate": 0.004,
-}
+SMALL: dict[str, Any] = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
 """Settings of a model on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
@@ -57,14 +51,20 @@ ADAPT, FEWEST_DEV = 3, 50
 Only a `SMALL` training with many unknown words is fine-tuned.
 """
 
-LARGE: dict[str, Any] = {"preset": "attend-after", "tied_softmax": True, "bfloat16": True}
+LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
 """Settings of a model on a larger corpus."""
 
-SECOND: dict[str, Any] = LARGE | {"preset": "gnmt"}
-"""Settings of a second model of the same direction. It has another architecture, so that it makes other errors."""
+OF_SMALL, FIRST, SECOND = "rnnsearch", "attend-after", "gnmt"
+"""Presets: on small corpora, on larger ones, and of a second model of the same direction on larger ones.
 
-SHORT, SHORT_DROPOUT = 5, 0.15
-"""Models on larger corpora that train for fewer epochs have this dropout, others the default."""
+The second model has another architecture and therefore makes other errors.
+"""
+
+SHORT = 5
+"""Epochs below which models on larger corpora have a lower dropout."""
+
+SHORT_DROPOUT = 0.15
+"""That dropout."""
 
 CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
@@ -263,6 +263,8 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     joins = scope.translations and _joins(corpus)
     values = JOINED_VALUES if joins else ALONE_VALUES
     models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names}
+    if models and not is_small(corpus) and min(epochs.values()) < SHORT - ROUNDING:
+        models = {name: settings | {"dropout": SHORT_DROPOUT} for name, settings in models.items()}
     features = {
         label: f"neural:{name}[{BACKWARD_VALUES if name == 'backward' else values}]"
         for name, label in LABELS.items()
@@ -336,11 +338,10 @@ def _joins(corpus: Corpus) -> bool:
 def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:
     """Return the table of a model. `names` are all models."""
     second, small = name.endswith("-2"), is_small(corpus)
-    sizes = SMALL if small else SECOND if second else LARGE
+    sizes = SMALL if small else LARGE
     batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
-    settings: dict[str, Any] = {**sizes, **_length(epochs, batches), "lexicon": "bias"}
-    if not small and epochs < SHORT:
-        settings["dropout"] = SHORT_DROPOUT
+    preset = OF_SMALL if small else SECOND if second else FIRST
+    settings: dict[str, Any] = {"preset": preset, **_length(epochs, batches), "lexicon": "bias", **sizes}
     if number := _subwords(corpus):
         settings["bpe"] = number
     order = name.removesuffix("-2")

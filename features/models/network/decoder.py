@@ -41,7 +41,7 @@ class Decoder(nn.Module, ABC):
 
     attends = True
     recurrent = True
-    """Whether a step needs the state after the previous step, so that all steps cannot run at once."""
+    """Whether a step needs the state after the previous step, so that shorter prefixes are scored first."""
     readers: tuple[str, ...] = ()
     """Names of the linear layers whose input begins with the context."""
     stacked = True
@@ -228,14 +228,14 @@ class AttendAfter(Decoder):
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
         """Return the output of all steps.
 
-        Without feed, the fused kernel computes all states before attention. Attention covers all steps at once if it
-        can, except after `members.fold`.
+        Without feed, the fused kernel computes all states first. Then attention covers all steps at once, or one after
+        the other if it has a window, terms or granularity `fine`.
         """
         if self.feed != "none":
             return super().run(vectors, source)
         state = self.start(source)
         tops = self.recurrence.run(vectors, state.layers)  # (T, B, H)
-        if self.attends_at_once and isinstance(self.values, nn.Identity):
+        if self.attends_at_once:
             assert self.attention is not None
             contexts, rows = self.attention.over(tops, source)
             return StepOutput(top=tops, context=contexts, row=rows)

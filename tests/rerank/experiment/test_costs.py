@@ -29,7 +29,7 @@ def test_trainings_on_30_628_pairs_took_about_so_long() -> None:
         "tied_softmax": True, "batch_tokens": 2000, "lexicon": "bias", "bpe": 4000,
     }  # fmt: skip
     recurrent = {**LARGE, "lexicon": "bias", "bpe": 4000, "epochs": 2}
-    assert seconds(**recurrent | {"preset": "rnnsearch"}) == pytest.approx(1269, rel=0.1)
+    assert seconds(**recurrent) == pytest.approx(1269, rel=0.1)
     assert seconds("transformer", **transformer, epochs=5) == pytest.approx(2430, rel=0.1)
 
 
@@ -68,8 +68,14 @@ def test_multiplications_of_a_network_that_attends_after_its_recurrence() -> Non
     """The cell does not read the context, the keys have the size of the state, and queries are not projected."""
     small = Architecture(embedding_size=2, hidden_size=3, decoder="attend-after", attention_score="general")
     encoder, keys = 2 * 4 * 3 * (2 + 3), 6 * 3
-    decoder, output, softmax = 4 * 3 * (2 + 3), 3 * (3 + 6 + 2), 3 * 7
+    decoder, output, softmax = 4 * 3 * (2 + 3), 3 * (3 + 6), 3 * 7
     assert multiply_adds(small, 7) == (encoder + keys, decoder + output + softmax)
+
+
+@pytest.mark.parametrize("preset", ["attend-after", "gnmt"])
+def test_smaller_batches_only_take_longer_if_the_steps_run_one_by_one(preset: str) -> None:
+    assert seconds(batch_size=8) > 1.1 * seconds()
+    assert seconds(preset, batch_size=8) == pytest.approx(seconds(preset))
 
 
 def test_sizes_of_files(tmp_path: Path) -> None:

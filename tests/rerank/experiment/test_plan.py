@@ -225,10 +225,9 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
 
 @pytest.mark.slow
 def test_this_machine_is_measured_in_all_processes(experiment: Experiment) -> None:
-    """The corpus of the fixture is small, so it has recurrent networks only."""
     corpus = replace(CORPUS, pairs=40)
     factors = measure_factors(experiment, corpus, Machine("cpu", 2))
-    assert factors and factors.transformer == TimeFactor()
+    assert factors
     assert 0.01 < factors.recurrent.training < 100 and 0.01 < factors.recurrent.forward < 100
     assert not list(experiment.output.iterdir())
 
