@@ -64,7 +64,7 @@ SHORT = 5
 """Epochs below which models on larger corpora have a lower dropout."""
 
 SHORT_DROPOUT = 0.15
-"""That dropout."""
+"""Dropout of models on larger corpora that train for fewer than `SHORT` epochs."""
 
 CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
