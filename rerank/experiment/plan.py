@@ -47,6 +47,9 @@ RESERVE = 0.1
 START = 15.0
 """Seconds from the start of a run to its first stage, without the time to check lists."""
 
+NEARLY = 2 / 3
+"""Part of the steps of one model from which two models with so many steps are better."""
+
 SLOW = TimeFactors(TimeFactor(2, 2), TimeFactor(2, 2))
 """A slow machine. If a run is short even there, the time factors are not measured."""
 
@@ -198,8 +201,9 @@ def search(
     ablation requires that all models can, because an ablation does not improve translations. A scope with whole lists
     only requires half of the least steps, because shortlists lose more. In the scope, each model that still fits gets
     the least steps, in the order in which they are added. Then all get the same number of further steps, and then some
-    one more. If not even two models fit, they get fewer steps, but at least half of the least. If that does not fit,
-    there is one model with as many steps as fit, or none. An ablation is also made if it fits at the end.
+    one more. If not even two models fit, they get fewer steps: at least half of the least, or nearly as many as one
+    model could have, because two models train side by side. Otherwise there is one model with as many steps as fit, or
+    none. An ablation is also made if it fits at the end.
     """
     names, least = _names(corpus), find_depth(corpus).least
 
@@ -222,12 +226,12 @@ def _steps_of(corpus: Corpus, fits: Callable[[Steps], bool]) -> Steps:
         if fits(longer):
             chosen = longer
     if len(chosen) < 2:
-        few = _largest(depth.least, lambda count: fits(dict.fromkeys(names[:2], count)))
-        if 2 * few >= depth.least:
-            return dict.fromkeys(names[:2], few)
-    if not chosen:
-        few = _largest(depth.least, lambda count: fits({names[0]: count}))
-        return {names[0]: few} if few else {}
+        two = _largest(depth.least, lambda count: fits(dict.fromkeys(names[:2], count)))
+        one = _largest(depth.least, lambda count: fits({names[0]: count}))
+        if 2 * two >= depth.least or two > one * NEARLY:
+            return dict.fromkeys(names[:2], two)
+        if not chosen:
+            return {names[0]: one} if one else {}
     count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more)))
     steps = dict.fromkeys(chosen, depth.least + count)
     for name in chosen:

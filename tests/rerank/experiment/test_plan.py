@@ -84,6 +84,13 @@ def test_very_short_runs_train_one_model_or_none() -> None:
     assert search(CORPUS, steps_within(0.9))[0] == {}
 
 
+def test_very_short_runs_train_two_models_side_by_side() -> None:
+    def fits(steps: Steps, scope: Scope) -> bool:
+        return max(steps.values(), default=0) <= 3 and len(steps) <= 2
+
+    assert search(CORPUS, fits)[0] == dict.fromkeys(MODELS[:2], 3)
+
+
 def test_a_small_corpus_has_two_models() -> None:
     small = replace(CORPUS, pairs=6_000)
     assert search(small, steps_within(1_000))[0] == dict.fromkeys(SMALL_MODELS, find_depth(small).most)
@@ -134,7 +141,8 @@ def found(experiment: Experiment) -> Plan:
 def test_a_plan_fits_into_its_minutes(experiment: Experiment) -> None:
     plans = [plan_of(experiment, minutes) for minutes in (2, 10, 25, 60, 300)]
     assert all(plan.seconds <= 60 * plan.minutes or not plan.steps for plan in plans)
-    assert len({len(plan.steps) for plan in plans}) > 2
+    counts = [len(plan.steps) for plan in plans]
+    assert counts == sorted(counts) and counts[0] < counts[-1]
     assert plans[-1].apply_seconds > 0
 
 
