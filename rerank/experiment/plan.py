@@ -41,7 +41,7 @@ from rerank.systems.comparison import Comparison
 PLAN = "plan.json"
 """File in the folder of results with the plan of its runs."""
 
-RESERVE = 0.1
+RESERVE = 0.05
 """Fraction of the minutes that is not planned, for what takes longer than expected."""
 
 START = 15.0
