@@ -33,6 +33,7 @@ from rerank.experiment.recipe import (
     find_recipe,
     inspect_corpus,
     is_small,
+    sizes_for,
 )
 from rerank.experiment.stages import expected_seconds
 from rerank.experiment.workers import do_all, jobs_for
@@ -95,6 +96,7 @@ class Plan:
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         apply_seconds: expected seconds in which the reranker processes 1,000 sentences.
+        size: factor on the size of networks.
     """
 
     minutes: float
@@ -105,6 +107,7 @@ class Plan:
     factors: TimeFactors | None
     seconds: float
     apply_seconds: float
+    size: int = 1
 
     def __post_init__(self) -> None:
         for name, count in self.steps.items():
@@ -112,10 +115,15 @@ class Plan:
                 raise ValueError(f"no model {name!r} with {count} steps")
 
     @property
-    def is_full(self) -> bool:
-        """Whether more time would change nothing."""
+    def has_most_steps(self) -> bool:
+        """Whether more time would not change anything but the size of networks."""
         most = find_depth(self.corpus).most
         return self.scope == SCOPES[0] and all(self.steps.get(name) == most for name in _names(self.corpus))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more time would change nothing."""
+        return self.has_most_steps and self.size == sizes_for(self.corpus)[-1]
 
     @property
     def sizes(self) -> CorpusSize:
@@ -125,7 +133,7 @@ class Plan:
     @property
     def recipe(self) -> Recipe:
         """Models, settings and features."""
-        return _recipe(self.corpus, self.steps, self.scope)
+        return _recipe(self.corpus, self.steps, self.scope, self.size)
 
 
 def with_all_models(experiment: Experiment) -> Experiment:
@@ -172,11 +180,30 @@ def assumed_plan(experiment: Experiment, unplanned: Unplanned) -> Plan:
 def make_plan(
     experiment: Experiment, unplanned: Unplanned, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None
 ) -> Plan:
-    """Return a new plan. Without `factors`, those of a usual machine are assumed."""
+    """Return a new plan. Without `factors`, those of a usual machine are assumed.
+
+    Networks are larger than usual if that leaves time for the most steps of all models.
+    """
+    plans = (_make_plan(experiment, unplanned, corpus, machine, factors, size) for size in sizes_for(corpus))
+    plan = next(plans)
+    while plan.has_most_steps and (larger := next(plans, None)) and larger.has_most_steps:
+        plan = larger
+    return plan
+
+
+def _make_plan(
+    experiment: Experiment,
+    unplanned: Unplanned,
+    corpus: Corpus,
+    machine: Machine,
+    factors: TimeFactors | None,
+    size: int,
+) -> Plan:
+    """Return a plan with networks of a size."""
     sizes = _sizes(corpus)
 
     def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
-        planned = with_recipe(unplanned, _recipe(corpus, steps, scope))
+        planned = with_recipe(unplanned, _recipe(corpus, steps, scope, size))
         costs = Costs(planned, machine.device, sizes, factors)
         stages = stages_of(planned, Resources(machine.device), False, sizes, factors, planned.candidates)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
@@ -189,7 +216,7 @@ def make_plan(
         return seconds <= most and (most_apply is None or apply_seconds <= most_apply)
 
     steps, scope = search(corpus, fits, _scopes(experiment))
-    return Plan(unplanned.minutes, most_apply, corpus, steps, scope, factors, *expected(steps, scope))
+    return Plan(unplanned.minutes, most_apply, corpus, steps, scope, factors, *expected(steps, scope), size)
 
 
 def search(
@@ -270,7 +297,11 @@ def plan_lines(plan: Plan) -> list[str]:
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
-        *(f"{name}: {settings['preset']}, {plan.steps[name] * step:.3g} epochs" for name, settings in models.items()),
+        *(
+            f"{name}: {settings['preset']}, {plan.steps[name] * step:.3g} epochs"
+            + (f", hidden_size {settings['hidden_size']}" if plan.size > 1 else "")
+            for name, settings in models.items()
+        ),
     ]
 
 
@@ -291,9 +322,9 @@ def _names(corpus: Corpus) -> tuple[str, ...]:
     return SMALL_MODELS if is_small(corpus) else MODELS
 
 
-def _recipe(corpus: Corpus, steps: Steps, scope: Scope) -> Recipe:
+def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe:
     step = find_depth(corpus).step
-    return find_recipe(corpus, {name: count * step for name, count in steps.items()}, scope)
+    return find_recipe(corpus, {name: count * step for name, count in steps.items()}, scope, size)
 
 
 def _scopes(experiment: Experiment) -> tuple[Scope, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from features.models.config import DEV_FOLDS
 from features.models.cost import SUBWORDS
-from features.models.settings import Training
+from features.models.settings import Architecture, Training
 from features.models.vocabulary import learn
 from moses_io.files.errors import InputError
 from moses_io.files.streams import check_plain, version_of
@@ -53,6 +53,12 @@ Only a `SMALL` training with many unknown words is fine-tuned.
 
 LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
 """Settings of a model on a larger corpus."""
+
+SIZES, SIZE_WORDS = (1, 2, 4), 1_000_000
+"""Factors on the size of networks, and target words of an epoch for networks of twice the size.
+
+Networks of four times the size need four times as many words. These numbers are estimates.
+"""
 
 OF_SMALL, FIRST, SECOND = "rnnsearch", "attend-after", "gnmt"
 """Presets: on small corpora, on larger ones, and of a second model of the same direction on larger ones.
@@ -250,13 +256,14 @@ SCOPES = (
 """Scopes in the order in which time is saved."""
 
 
-def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0]) -> Recipe:
+def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0], size: int = 1) -> Recipe:
     """Return models, their settings and their features. `docs/lab/choices.md` has the experiments.
 
     Args:
         corpus: the corpus.
         epochs: epochs of each model, by names of `MODELS`.
         scope: what the run does in addition to training.
+        size: factor on the size of networks, of `SIZES`.
     """
     # The longest trainings begin first, and the backward model is the last one, as others translate meanwhile.
     names = sorted(epochs, key=lambda name: (name == "backward", not name.endswith("-2"), MODELS.index(name)))
@@ -265,6 +272,8 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names}
     if models and not is_small(corpus) and min(epochs.values()) < SHORT - ROUNDING:
         models = {name: settings | {"dropout": SHORT_DROPOUT} for name, settings in models.items()}
+    if size > 1:
+        models = {name: settings | _larger(size) for name, settings in models.items()}
     features = {
         label: f"neural:{name}[{BACKWARD_VALUES if name == 'backward' else values}]"
         for name, label in LABELS.items()
@@ -314,6 +323,17 @@ def find_depth(corpus: Corpus) -> Depth:
     words = _words(corpus)
     step = min(1.0, STEP / words)
     return Depth(step=step, least=math.ceil(min(EPOCHS, WORDS / words) / step - ROUNDING), most=int(MOST / step))
+
+
+def sizes_for(corpus: Corpus) -> list[int]:
+    """Return the factors on the size of networks for which a corpus is large enough, the smallest first."""
+    return [size for size in SIZES if size == 1 or _words(corpus) >= SIZE_WORDS * (size / 2) ** 2]
+
+
+def _larger(size: int) -> dict[str, int]:
+    """Return the settings of networks of a multiple of the usual size."""
+    usual = Architecture()
+    return {"hidden_size": size * usual.hidden_size, "embedding_size": size * usual.embedding_size}
 
 
 def _is_known(corpus: Corpus) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from features.models.cost import TimeFactor, TimeFactors
@@ -28,6 +29,8 @@ from rerank.experiment.recipe import (
     MODELS,
     SCOPES,
     SHORTLIST,
+    SIZE_WORDS,
+    SIZES,
     SMALL_MODELS,
     Corpus,
     Scope,
@@ -151,6 +154,22 @@ def test_a_slower_machine_does_less(experiment: Experiment) -> None:
     assert fast > 2 * slow > 0
 
 
+def test_networks_grow_if_everything_else_fits(experiment: Experiment) -> None:
+    """On large corpora only. They never grow so far that trainings become shorter."""
+    assert experiment.unplanned
+    longest = replace(experiment.unplanned, minutes=10**6)
+    machine = Machine("cpu", 2)
+    for words, sizes in ((200_000, [1]), (2 * SIZE_WORDS, [1, 2]), (5 * SIZE_WORDS, list(SIZES))):
+        corpus = replace(CORPUS, target=replace(SIDE, words=words))
+        plans = [
+            make_plan(experiment, replace(longest, minutes=minutes), corpus, machine)
+            for minutes in np.geomspace(60, 10**6, 15).tolist()
+        ]
+        assert sorted({plan.size for plan in plans}) == sizes
+        assert all(plan.has_most_steps for plan in plans if plan.size > 1) and plans[-1].is_full
+    assert {each["hidden_size"] for each in plans[-1].recipe.models.values()} == {SIZES[-1] * 256}
+
+
 def test_a_limit_for_apply_saves_models_and_translations(experiment: Experiment) -> None:
     assert experiment.unplanned
     plan = plan_of(experiment, 300)
@@ -225,6 +244,7 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
     first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
     assert first.startswith("planned for 10 min: 2 models, about ")
     assert models == ["right-to-left-2: gnmt, 0.87 epochs", "left-to-right: attend-after, 1.3 epochs"]
+    assert plan_lines(replace(plan, size=2, steps={"left-to-right": 3}))[1].endswith("1.3 epochs, hidden_size 512")
     none = replace(plan, steps={})
     assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
     limited = replace(none, most_apply_seconds=5)
