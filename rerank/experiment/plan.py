@@ -25,14 +25,12 @@ from rerank.experiment.file import with_recipe
 from rerank.experiment.recipe import (
     MODELS,
     SCOPES,
-    SMALL_MODELS,
     Corpus,
     Recipe,
     Scope,
     find_depth,
     find_recipe,
     inspect_corpus,
-    is_small,
     sizes_for,
 )
 from rerank.experiment.stages import expected_seconds
@@ -118,7 +116,7 @@ class Plan:
     def has_most_steps(self) -> bool:
         """Whether more time would not change anything but the size of networks."""
         most = find_depth(self.corpus).most
-        return self.scope == SCOPES[0] and all(self.steps.get(name) == most for name in _names(self.corpus))
+        return self.scope == SCOPES[0] and all(self.steps.get(name) == most for name in MODELS)
 
     @property
     def is_full(self) -> bool:
@@ -144,7 +142,7 @@ def with_all_models(experiment: Experiment) -> Experiment:
     if not experiment.unplanned:
         return experiment
     corpus = inspect_corpus(experiment.train, experiment.dev.texts)
-    steps = dict.fromkeys(_names(corpus), 1)
+    steps = dict.fromkeys(MODELS, 1)
     return with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
 
 
@@ -232,11 +230,11 @@ def search(
     model could have, because two models train side by side. Otherwise there is one model with as many steps as fit, or
     none. An ablation is also made if it fits at the end.
     """
-    names, least = _names(corpus), find_depth(corpus).least
+    least = find_depth(corpus).least
 
     def leaves_time(scope: Scope) -> bool:
         enough = least if scope.translations else (least + 1) // 2
-        return fits(dict.fromkeys(names if scope.ablation else names[:2], enough), scope)
+        return fits(dict.fromkeys(MODELS if scope.ablation else MODELS[:2], enough), scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])
     steps = _steps_of(corpus, lambda steps: fits(steps, scope))
@@ -246,19 +244,19 @@ def search(
 
 def _steps_of(corpus: Corpus, fits: Callable[[Steps], bool]) -> Steps:
     """Return the lengths of trainings that fit into the time in a scope."""
-    depth, names = find_depth(corpus), _names(corpus)
+    depth = find_depth(corpus)
     chosen = Steps()
-    for name in names:
+    for name in MODELS:
         longer = chosen | {name: depth.least}
         if fits(longer):
             chosen = longer
     if len(chosen) < 2:
-        two = _largest(depth.least, lambda count: fits(dict.fromkeys(names[:2], count)))
-        one = _largest(depth.least, lambda count: fits({names[0]: count}))
+        two = _largest(depth.least, lambda count: fits(dict.fromkeys(MODELS[:2], count)))
+        one = _largest(depth.least, lambda count: fits({MODELS[0]: count}))
         if 2 * two >= depth.least or two > one * NEARLY:
-            return dict.fromkeys(names[:2], two)
+            return dict.fromkeys(MODELS[:2], two)
         if not chosen:
-            return {names[0]: one} if one else {}
+            return {MODELS[0]: one} if one else {}
     count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more)))
     steps = dict.fromkeys(chosen, depth.least + count)
     for name in chosen:
@@ -317,11 +315,6 @@ def _read_plan(path: Path) -> Plan:
         raise InputError(f"{error}. Remove it for a new plan") from None
 
 
-def _names(corpus: Corpus) -> tuple[str, ...]:
-    """Return the names of all models for a corpus, in the order in which they are added."""
-    return SMALL_MODELS if is_small(corpus) else MODELS
-
-
 def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe:
     step = find_depth(corpus).step
     return find_recipe(corpus, {name: count * step for name, count in steps.items()}, scope, size)
@@ -348,15 +341,15 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
     Models of recipes are recurrent, so transformers keep a factor of 1. The result is None if the corpus has only long
     lines.
     """
-    names, sizes = _names(corpus), _sizes(corpus)
-    table = find_recipe(corpus, {names[0]: 1.0}).models[names[0]]
+    sizes = _sizes(corpus)
+    table = find_recipe(corpus, {MODELS[0]: 1.0}).models[MODELS[0]]
     settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
     request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
     if not len(lengths):
         return None
     log.info("measure the speed of this machine")
     make_folder(experiment.output)
-    jobs = machine.jobs_of(len(names))
+    jobs = machine.jobs_of(len(MODELS))
     with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
         paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
         actions = {

@@ -21,9 +21,6 @@ MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left
 Models whose names end in 2 have the preset `SECOND`.
 """
 
-SMALL_MODELS = MODELS[:2]
-"""Models of small corpora."""
-
 EPOCHS, WORDS = 4, 4_000_000
 """Epochs after which another model helps more, and target words that are enough on large corpora."""
 
@@ -33,16 +30,22 @@ MOST = 12
 STEP = 100_000
 """Target words by which a training is made longer, at most an epoch."""
 
-SMALL_STEPS = 4
-"""Steps of the longest training on a small corpus."""
+SMALL_STEPS, SMALL_EPOCHS = 4, 8
+"""Steps and minimum epochs of the longest training on a small corpus."""
 
 ROUNDING = 1e-6
 """Maximum rounding error of a number of epochs."""
 
 FEWEST_UPDATES = 1_500
-"""Minimum updates of `EPOCHS` epochs. With fewer the corpus is small: it has the settings `SMALL` and two models."""
+"""Minimum updates of `EPOCHS` epochs. With fewer the corpus is small, and models have the settings `SMALL`."""
 
-SMALL: dict[str, Any] = {"batch_size": 16, "hidden_size": 160, "dropout": 0.2, "learning_rate": 0.004}
+SMALL: dict[str, Any] = {
+    "batch_size": 16,
+    "hidden_size": 160,
+    "dropout": 0.3,
+    "word_dropout": 0.1,
+    "learning_rate": 0.004,
+}
 """Settings of a model on a small corpus."""
 
 ADAPT, FEWEST_DEV = 3, 50
@@ -60,8 +63,8 @@ SIZES, SIZE_WORDS = (1, 2, 4), 1_000_000
 Networks of four times the size need four times as many words. These numbers are estimates.
 """
 
-OF_SMALL, FIRST, SECOND = "rnnsearch", "attend-after", "gnmt"
-"""Presets: on small corpora, on larger ones, and of a second model of the same direction on larger ones.
+FIRST, SECOND = "attend-after", "gnmt"
+"""Presets of the first and of the second model of a direction.
 
 The second model has another architecture and therefore makes other errors.
 """
@@ -318,7 +321,7 @@ class Depth:
 def find_depth(corpus: Corpus) -> Depth:
     """Return the possible lengths of trainings on a corpus."""
     if is_small(corpus):
-        epochs = max(EPOCHS, math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs))
+        epochs = max(SMALL_EPOCHS, math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs))
         return Depth(step=epochs / SMALL_STEPS, least=SMALL_STEPS // 2, most=SMALL_STEPS)
     words = _words(corpus)
     step = min(1.0, STEP / words)
@@ -360,7 +363,7 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     second, small = name.endswith("-2"), is_small(corpus)
     sizes = SMALL if small else LARGE
     batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
-    preset = OF_SMALL if small else SECOND if second else FIRST
+    preset = SECOND if second else FIRST
     settings: dict[str, Any] = {"preset": preset, **_length(epochs, batches), "lexicon": "bias", **sizes}
     if number := _subwords(corpus):
         settings["bpe"] = number

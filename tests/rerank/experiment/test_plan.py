@@ -31,7 +31,7 @@ from rerank.experiment.recipe import (
     SHORTLIST,
     SIZE_WORDS,
     SIZES,
-    SMALL_MODELS,
+    SMALL_STEPS,
     Corpus,
     Scope,
     Side,
@@ -94,9 +94,10 @@ def test_very_short_runs_train_two_models_side_by_side() -> None:
     assert search(CORPUS, fits)[0] == dict.fromkeys(MODELS[:2], 3)
 
 
-def test_a_small_corpus_has_two_models() -> None:
+def test_models_of_a_small_corpus_have_a_few_steps() -> None:
     small = replace(CORPUS, pairs=6_000)
-    assert search(small, steps_within(1_000))[0] == dict.fromkeys(SMALL_MODELS, find_depth(small).most)
+    assert search(small, steps_within(1_000))[0] == dict.fromkeys(MODELS, SMALL_STEPS)
+    assert search(small, steps_within(SMALL_STEPS + 1))[0] == dict.fromkeys(MODELS[:2], SMALL_STEPS // 2)
 
 
 @pytest.mark.parametrize("words", [1_058_489, 360_000, 10**8])
