@@ -285,15 +285,21 @@ def test_a_planned_shortlist_has_a_size_unless_the_file_has_one(experiment: Expe
         assert planned.shortlist and planned.shortlist.size == size
 
 
+def with_one_model(experiment: Experiment) -> Experiment:
+    """Return the experiment with a model that reads from left to right."""
+    assert experiment.unplanned
+    return with_recipe(experiment.unplanned, find_recipe(CORPUS, {"left-to-right": 1.0}))
+
+
 def test_labels_of_a_shortlist_may_be_planned_ones(experiment: Experiment) -> None:
     """Labels of models that are not planned are left out."""
     tables = '[shortlist]\nfeatures = ["NMTltr", "NMTback", "Len"]\nsize = 20\n[features]\nLen = "length"'
-    planned = with_all_models(read_again(experiment, tables))
+    planned = with_one_model(read_again(experiment, tables))
     assert planned.shortlist and (planned.shortlist.features, planned.shortlist.size) == (("NMTltr", "Len"), 20)
 
 
 def test_a_shortlist_of_models_that_are_not_planned_is_left_out(experiment: Experiment) -> None:
-    planned = with_all_models(read_again(experiment, '[shortlist]\nfeatures = ["NMTback"]'))
+    planned = with_one_model(read_again(experiment, '[shortlist]\nfeatures = ["NMTback"]'))
     assert planned.shortlist is None and "[shortlist]" not in planned.text
 
 

@@ -91,7 +91,7 @@ def test_the_file_leaves_the_models_to_the_run(folder: Path, command: Command) -
     assert command("init", "data")[0] == 0
     text = Path("experiment.toml").read_text()
     assert "\nminutes = 25\n" in text and "[models]" not in text
-    assert "\n# planned for 25 min: 2 models, about " in text and "\n# left-to-right: rnnsearch, " in text
+    assert "\n# planned for 25 min: 5 models, about " in text and "\n# left-to-right: attend-after, " in text
     experiment = read_experiment("experiment.toml")
     assert experiment.unplanned and experiment.unplanned.minutes == 25
 
