@@ -461,6 +461,13 @@ def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
     assert experiment.output == tmp_path
 
 
+def test_the_demo_trains_the_same_models_on_all_machines(tmp_path: Path) -> None:
+    experiment = sample_experiment(str(tmp_path))
+    assert experiment.unplanned is None
+    assert list(experiment.models) == ["left-to-right", "right-to-left"]
+    assert list(experiment.features) == ["NMTltr", "NMTrtl", "Consensus"]
+
+
 def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
     script = Path(__file__).parent.parent / "scripts" / "make_corpus.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, stdout=subprocess.DEVNULL)

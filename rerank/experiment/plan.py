@@ -47,7 +47,7 @@ START = 15.0
 """Seconds from the start of a run to its first stage, without the time to check lists."""
 
 NEARLY = 2 / 3
-"""Part of the steps of one model from which two models with so many steps are better."""
+"""Minimum length of two trainings, as a fraction of the length of a single one, for which two models are planned."""
 
 SLOW = TimeFactors(TimeFactor(2, 2), TimeFactor(2, 2))
 """A slow machine. If a run is short even there, the time factors are not measured."""
@@ -105,7 +105,7 @@ class Plan:
     factors: TimeFactors | None
     seconds: float
     apply_seconds: float
-    size: int = 1
+    size: int
 
     def __post_init__(self) -> None:
         for name, count in self.steps.items():
@@ -114,9 +114,13 @@ class Plan:
 
     @property
     def has_most_steps(self) -> bool:
-        """Whether more time would not change anything but the size of networks."""
+        """Whether all models have the most steps in the largest scope, so that more time could only enlarge networks.
+
+        Translations do not count: some features exclude them, and so does a maximum of `apply_seconds`.
+        """
         most = find_depth(self.corpus).most
-        return self.scope == SCOPES[0] and all(self.steps.get(name) == most for name in MODELS)
+        steps = all(self.steps.get(name) == most for name in MODELS)
+        return steps and replace(self.scope, translations=True) == SCOPES[0]
 
     @property
     def is_full(self) -> bool:
@@ -182,10 +186,12 @@ def make_plan(
 
     Networks are larger than usual if that leaves time for the most steps of all models.
     """
-    plans = (_make_plan(experiment, unplanned, corpus, machine, factors, size) for size in sizes_for(corpus))
-    plan = next(plans)
-    while plan.has_most_steps and (larger := next(plans, None)) and larger.has_most_steps:
-        plan = larger
+    usual, *sizes = sizes_for(corpus)
+    plan = _make_plan(experiment, unplanned, corpus, machine, factors, usual)
+    for size in sizes:
+        larger = _make_plan(experiment, unplanned, corpus, machine, factors, size) if plan.has_most_steps else plan
+        if larger.has_most_steps:
+            plan = larger
     return plan
 
 
@@ -253,7 +259,7 @@ def _steps_of(corpus: Corpus, fits: Callable[[Steps], bool]) -> Steps:
     if len(chosen) < 2:
         two = _largest(depth.least, lambda count: fits(dict.fromkeys(MODELS[:2], count)))
         one = _largest(depth.least, lambda count: fits({MODELS[0]: count}))
-        if 2 * two >= depth.least or two > one * NEARLY:
+        if two and (2 * two >= depth.least or two >= one * NEARLY):
             return dict.fromkeys(MODELS[:2], two)
         if not chosen:
             return {MODELS[0]: one} if one else {}
@@ -336,10 +342,10 @@ def _sizes(corpus: Corpus) -> CorpusSize:
 
 
 def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
-    """Measure the time factors with the first model, in as many processes as models train in at most.
+    """Measure the time factors with the first model of the usual size, in as many processes as models train in at most.
 
-    Models of recipes are recurrent, so transformers keep a factor of 1. The result is None if the corpus has only long
-    lines.
+    They are assumed to hold for larger networks. Models of recipes are recurrent, so transformers keep a factor of 1.
+    The result is None if the corpus has only long lines.
     """
     sizes = _sizes(corpus)
     table = find_recipe(corpus, {MODELS[0]: 1.0}).models[MODELS[0]]

@@ -25,13 +25,16 @@ EPOCHS, WORDS = 4, 4_000_000
 """Epochs after which another model helps more, and target words that are enough on large corpora."""
 
 MOST = 12
-"""Maximum epochs."""
+"""Maximum epochs on larger corpora."""
 
 STEP = 100_000
 """Target words by which a training is made longer, at most an epoch."""
 
-SMALL_STEPS, SMALL_EPOCHS = 4, 8
-"""Steps and minimum epochs of the longest training on a small corpus."""
+SMALL_STEPS = 4
+"""Steps of the longest training on a small corpus."""
+
+SMALL_EPOCHS = 8
+"""Minimum epochs of the longest training on a small corpus."""
 
 ROUNDING = 1e-6
 """Maximum rounding error of a number of epochs."""
@@ -57,11 +60,8 @@ Only a `SMALL` training with many unknown words is fine-tuned.
 LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
 """Settings of a model on a larger corpus."""
 
-SIZES, SIZE_WORDS = (1, 2, 4), 1_000_000
-"""Factors on the size of networks, and target words of an epoch for networks of twice the size.
-
-Networks of four times the size need four times as many words. These numbers are estimates.
-"""
+SIZES = {1: 0, 2: 1_000_000, 4: 4_000_000}
+"""Factors on the size of networks, with the minimum target words of an epoch for each. These numbers are estimates."""
 
 FIRST, SECOND = "attend-after", "gnmt"
 """Presets of the first and of the second model of a direction.
@@ -330,7 +330,7 @@ def find_depth(corpus: Corpus) -> Depth:
 
 def sizes_for(corpus: Corpus) -> list[int]:
     """Return the factors on the size of networks for which a corpus is large enough, the smallest first."""
-    return [size for size in SIZES if size == 1 or _words(corpus) >= SIZE_WORDS * (size / 2) ** 2]
+    return [1] if is_small(corpus) else [size for size, words in SIZES.items() if _words(corpus) >= words]
 
 
 def _larger(size: int) -> dict[str, int]:

@@ -207,17 +207,22 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
 def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev: int, epochs: int | None) -> None:
     """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
     made = corpus(pairs, unknown=unknown, dev=dev)
-    recipe = find_recipe(made, {"left-to-right": find_depth(made).most * find_depth(made).step})
+    longest = find_depth(made).most * find_depth(made).step
+    recipe = find_recipe(made, {"left-to-right": longest, "backward": longest})
     settings = recipe.models["left-to-right"]
+    assert recipe.models["backward"].get("fine_tuning_epochs") == epochs
     assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in recipe.remarks[-1]) == bool(epochs)
     if epochs:
         assert epochs * (DEV_FOLDS + 1) * dev <= settings["epochs"] * pairs
 
 
-@pytest.mark.parametrize(("pairs", "joins"), [(12_000, False), (29_000, True), (2_000_000, True)])
-def test_second_models_differ_in_their_preset(pairs: int, joins: bool) -> None:
+@pytest.mark.parametrize(
+    ("pairs", "unknown", "joins"),
+    [(6_000, 0.04, False), (6_000, 0.01, True), (12_000, 0.04, False), (29_000, 0.04, True), (2_000_000, 0.04, True)],
+)
+def test_second_models_differ_in_their_preset(pairs: int, unknown: float, joins: bool) -> None:
     """They read as much text and use the same subwords as the first models, and translate with that of their order."""
-    recipe = recipe_of(corpus(pairs, unknown=0.04))
+    recipe = recipe_of(corpus(pairs, unknown=unknown))
     assert list(recipe.models)[:2] == ["right-to-left-2", "left-to-right-2"]
     for name in ("right-to-left-2", "left-to-right-2"):
         settings, beside = recipe.models[name], recipe.models[name.removesuffix("-2")]
