@@ -1,27 +1,19 @@
 """The plan of a run: which models train, and how long, so that the run ends within the given minutes."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-from features.arrays import Integers
 from features.feature import Resources
-from features.models.cost import CorpusSize, TextSize, TimeFactor, TimeFactors
-from features.models.training.request import TrainingRequest
+from features.models.cost import TimeFactor, TimeFactors
 from features.progress import log
 from moses_io.files.errors import InputError, counted
-from moses_io.files.folders import make_folder
 from moses_io.files.json_files import read_record, write_json
-from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 from rerank.experiment.chain import stages_of
 from rerank.experiment.costs import Costs
 from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.file import with_recipe
+from rerank.experiment.machine import Machine, measure_factors
 from rerank.experiment.recipe import (
     MODELS,
     SCOPES,
@@ -34,7 +26,6 @@ from rerank.experiment.recipe import (
     sizes_for,
 )
 from rerank.experiment.stages import expected_seconds
-from rerank.experiment.workers import do_all, jobs_for
 from rerank.systems.comparison import Comparison
 
 PLAN = "plan.json"
@@ -52,33 +43,8 @@ NEARLY = 2 / 3
 SLOW = TimeFactors(TimeFactor(2, 2), TimeFactor(2, 2))
 """A slow machine. If a run is short even there, the time factors are not measured."""
 
-SAMPLE, LONGEST = 4_000, 50
-"""Sentence pairs on which the time factors are measured, and their maximum length in words."""
-
-_NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
-"""Keys of a model that are not settings of its training."""
-
 Steps = dict[str, int]
 """Length of the training of each model, in steps of `Depth`, by the name of the model."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a plan needs to know about the machine.
-
-    Attributes:
-        device: `auto`, `cpu` or `cuda`.
-        jobs: requested number of models that train at a time, or None for a number that suits the device.
-        address: address of a Ray cluster, or empty for processes of this machine.
-    """
-
-    device: str = "auto"
-    jobs: int | None = None
-    address: str = ""
-
-    def jobs_of(self, models: int) -> int:
-        """Return how many of the models train at a time."""
-        return self.jobs or jobs_for(models, self.device, self.address)
 
 
 @dataclass(frozen=True)
@@ -128,11 +94,6 @@ class Plan:
         return self.has_most_steps and self.size == sizes_for(self.corpus)[-1]
 
     @property
-    def sizes(self) -> CorpusSize:
-        """Sizes of both sides of the corpus."""
-        return _sizes(self.corpus)
-
-    @property
     def recipe(self) -> Recipe:
         """Models, settings and features."""
         return _recipe(self.corpus, self.steps, self.scope, self.size)
@@ -150,12 +111,11 @@ def with_all_models(experiment: Experiment) -> Experiment:
     return with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
 
 
-def find_plan(experiment: Experiment, unplanned: Unplanned, machine: Machine) -> Plan:
+def find_plan(experiment: Experiment, machine: Machine) -> Plan:
     """Return the plan in the folder of results if it is for the same corpus and times, otherwise a new one.
 
     Args:
         experiment: an experiment whose models are still to be chosen.
-        unplanned: its tables.
         machine: the machine.
 
     Raises:
@@ -163,48 +123,41 @@ def find_plan(experiment: Experiment, unplanned: Unplanned, machine: Machine) ->
     """
     corpus, path = inspect_corpus(experiment.train, experiment.dev.texts), experiment.output / PLAN
     if path.exists():
-        plan = _read_plan(path)
+        plan, unplanned = _read_plan(path), _unplanned(experiment)
         requested = (unplanned.minutes, unplanned.apply_seconds, corpus)
         if (plan.minutes, plan.most_apply_seconds, plan.corpus) == requested:
             log.info(f"{path}: the plan of an earlier run is used. Remove this file for a new plan")
             return plan
-    if make_plan(experiment, unplanned, corpus, machine, SLOW).is_full:
-        return make_plan(experiment, unplanned, corpus, machine)
+    if make_plan(experiment, corpus, machine, SLOW).is_full:
+        return make_plan(experiment, corpus, machine)
     factors = measure_factors(experiment, corpus, machine)
-    return make_plan(experiment, unplanned, corpus, machine, factors)
+    return make_plan(experiment, corpus, machine, factors)
 
 
-def assumed_plan(experiment: Experiment, unplanned: Unplanned) -> Plan:
-    """Return a new plan without measuring the time factors of this machine. Arguments are as in `find_plan`."""
-    return make_plan(experiment, unplanned, inspect_corpus(experiment.train, experiment.dev.texts), Machine())
+def assumed_plan(experiment: Experiment) -> Plan:
+    """Return a new plan without measuring the time factors of this machine."""
+    return make_plan(experiment, inspect_corpus(experiment.train, experiment.dev.texts), Machine())
 
 
-def make_plan(
-    experiment: Experiment, unplanned: Unplanned, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None
-) -> Plan:
+def make_plan(experiment: Experiment, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None) -> Plan:
     """Return a new plan. Without `factors`, those of a usual machine are assumed.
 
     Networks are larger than usual if that leaves time for the most steps of all models.
     """
     usual, *sizes = sizes_for(corpus)
-    plan = _make_plan(experiment, unplanned, corpus, machine, factors, usual)
+    plan = _make_plan(experiment, corpus, machine, factors, usual)
     for size in sizes:
-        larger = _make_plan(experiment, unplanned, corpus, machine, factors, size) if plan.has_most_steps else plan
+        larger = _make_plan(experiment, corpus, machine, factors, size) if plan.has_most_steps else plan
         if larger.has_most_steps:
             plan = larger
     return plan
 
 
 def _make_plan(
-    experiment: Experiment,
-    unplanned: Unplanned,
-    corpus: Corpus,
-    machine: Machine,
-    factors: TimeFactors | None,
-    size: int,
+    experiment: Experiment, corpus: Corpus, machine: Machine, factors: TimeFactors | None, size: int
 ) -> Plan:
     """Return a plan with networks of a size."""
-    sizes = _sizes(corpus)
+    unplanned, sizes = _unplanned(experiment), corpus.sizes
 
     def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
         planned = with_recipe(unplanned, _recipe(corpus, steps, scope, size))
@@ -326,61 +279,12 @@ def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe
     return find_recipe(corpus, {name: count * step for name, count in steps.items()}, scope, size)
 
 
+def _unplanned(experiment: Experiment) -> Unplanned:
+    assert experiment.unplanned, "the experiment names its models"
+    return experiment.unplanned
+
+
 def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
     """Return the possible scopes. Some features are for the decoder's own candidates only."""
     own = any(request.row.of_decoder for request in experiment.features.values())
     return tuple(scope for scope in SCOPES if not (own and scope.translations))
-
-
-def _sizes(corpus: Corpus) -> CorpusSize:
-    """Return the sizes of both sides of a corpus."""
-    source, target = (
-        TextSize(corpus.pairs, side.words, side.vocabulary, side.subwords_per_word)
-        for side in (corpus.source, corpus.target)
-    )
-    return source, target
-
-
-def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
-    """Measure the time factors with the first model of the usual size, in as many processes as models train in at most.
-
-    They are assumed to hold for larger networks. Models of recipes are recurrent, so transformers keep a factor of 1.
-    The result is None if the corpus has only long lines.
-    """
-    sizes = _sizes(corpus)
-    table = find_recipe(corpus, {MODELS[0]: 1.0}).models[MODELS[0]]
-    settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
-    request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
-    if not len(lengths):
-        return None
-    log.info("measure the speed of this machine")
-    make_folder(experiment.output)
-    jobs = machine.jobs_of(len(MODELS))
-    with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
-        paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
-        actions = {
-            f"measure {Path(path).name}": partial(_write_factor, request, lengths, sizes, machine.device, path)
-            for path in paths
-        }
-        do_all(actions, jobs, machine.address)  # all processes measure at the same time
-        factors = [read_record(path, TimeFactor) for path in paths]
-    return TimeFactors(
-        TimeFactor(
-            training=sum(factor.training for factor in factors) / jobs,
-            forward=sum(factor.forward for factor in factors) / jobs,
-        )
-    )
-
-
-def _write_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
-    from features.models.speed import measure_factor
-
-    write_json(path, asdict(measure_factor(request, lengths, corpus, device)))
-
-
-def _lengths(train: ParallelFiles) -> Integers:
-    """Return the lengths in words (P, 2) of the first sentence pairs of a corpus, without empty and long ones."""
-    pairs = islice(parallel_lines(train.source, train.target), SAMPLE)
-    lengths = np.array([[len(tokens(line)) for line in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-    usable: Integers = lengths[(lengths.min(axis=1) > 0) & (lengths.max(axis=1) <= LONGEST)]
-    return usable

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from features.models.config import DEV_FOLDS
-from features.models.cost import SUBWORDS
+from features.models.cost import SUBWORDS, CorpusSize, TextSize
 from features.models.settings import Architecture, Training
 from features.models.vocabulary import learn
 from moses_io.files.errors import InputError
@@ -150,6 +150,15 @@ class Corpus:
     dev: int
     source: Side
     target: Side
+
+    @property
+    def sizes(self) -> CorpusSize:
+        """Sizes of both sides, from which times are estimated."""
+        source, target = (
+            TextSize(self.pairs, side.words, side.vocabulary, side.subwords_per_word)
+            for side in (self.source, self.target)
+        )
+        return source, target
 
 
 def inspect_corpus(train: ParallelFiles, dev: ParallelFiles) -> Corpus:

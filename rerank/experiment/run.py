@@ -15,7 +15,8 @@ from moses_io.files.text import read_lines
 from rerank.experiment.chain import ingredients, stages_of
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.experiment import Experiment, Unplanned
-from rerank.experiment.plan import Machine, Plan, apply_plan, find_plan, plan_lines, with_all_models, write_plan
+from rerank.experiment.machine import Machine
+from rerank.experiment.plan import Plan, apply_plan, find_plan, plan_lines, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.reranker.make import gains
 from rerank.systems.comparison import COMPARISON, Comparison
@@ -58,7 +59,7 @@ def run_experiment(
     check_inputs(everything)
     try_features(everything, resources)
     if experiment.unplanned:
-        plan = find_plan(experiment, experiment.unplanned, machine)
+        plan = find_plan(experiment, machine)
         planned = _Planned(experiment.unplanned, plan, experiment.output / COMPARISON, resources, link)
         for line in plan_lines(plan):
             log.info(line)
@@ -107,7 +108,7 @@ class _Planned:
     def stages(self) -> list[Stage]:
         """Return all stages. If models may add translations, those are compared with Moses' first."""
         compared = apply_plan(self.unplanned, self.plan).candidates
-        known = (self.plan.sizes, self.plan.factors)
+        known = (self.plan.corpus.sizes, self.plan.factors)
         return stages_of(self.experiment, self.resources, self.link, *known, compared)
 
     def revise(self, stage: Stage) -> list[Stage] | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -122,7 +123,7 @@ class Workers:
         ours, theirs = context.Pipe(duplex=False)
         told = (theirs, _SAFE_PATH in os.environ, shows_progress())
         process = context.Process(target=_work, args=(name, action, *told))
-        with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)):
+        with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)), _without_interrupts():
             process.start()
         theirs.close()
         self._running[process.sentinel] = _Running(name, slot, process, ours)
@@ -221,8 +222,11 @@ def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
 def _work(name: str, action: Action, pipe: Connection, safe_path: bool, shown: bool) -> None:
     """Run an action in a new process, and send its progress and, if it fails, the error message.
 
-    The process ends when its parent ends.
+    The process ends when its parent ends. It does nothing on SIGINT: a terminal sends it to the parent, too, which then
+    stops this process by SIGTERM.
     """
+    signal.signal(signal.SIGINT, lambda *_: None)  # unlike SIG_IGN, programs that this process starts do not inherit it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if not safe_path:
         del os.environ[_SAFE_PATH]  # programs that this process starts must not inherit it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -244,8 +248,6 @@ def _work(name: str, action: Action, pipe: Connection, safe_path: bool, shown: b
     except (InputError, OSError, MemoryError) as error:
         pipe.send(reason_of(error)[:MOST_TOLD])
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 def _end_with_parent() -> None:
@@ -277,6 +279,17 @@ def _gpus() -> list[str]:
     if named is None:
         return [str(number) for number, _ in enumerate(GPUS.glob("*"))]
     return list(takewhile(lambda name: name != "-1", named.split(","))) if named else []  # CUDA stops at -1
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Block SIGINT while the block runs. A process that starts there imports its modules without being interrupted."""
+    resource_tracker.ensure_running()  # otherwise it starts with the first process, and unblocks SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -69,8 +69,7 @@ def propose(roles: Roles, output: str) -> bytes:
     ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), "Consensus", *roles.space.columns})
     values = {"minutes": round(MINUTES), "output": "work", **files, "features": ngrams, "tuning": {"metric": "bleu"}}
     experiment = experiment_of(values, folder)
-    assert experiment.unplanned is not None
-    plan = assumed_plan(experiment, experiment.unplanned)
+    plan = assumed_plan(experiment)
     joins = any("candidates" in settings for settings in plan.recipe.models.values())
     remarks = {
         **REMARKS,

@@ -11,15 +11,14 @@ from features.models.settings import Architecture
 from moses_io.files.errors import InputError
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import read_experiment, with_recipe
+from rerank.experiment.machine import Machine, measure_factors
 from rerank.experiment.plan import (
     PLAN,
-    Machine,
     Plan,
     Steps,
     assumed_plan,
     find_plan,
     make_plan,
-    measure_factors,
     plan_lines,
     search,
     with_all_models,
@@ -133,15 +132,19 @@ def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> E
     return read_experiment(str(folder / "e.toml"))
 
 
-def plan_of(experiment: Experiment, minutes: float, factor: float = 1.0) -> Plan:
+def limited(experiment: Experiment, **limits: float) -> Experiment:
+    """Return the experiment with other minutes or seconds of `apply`."""
     assert experiment.unplanned
+    return replace(experiment, unplanned=replace(experiment.unplanned, **limits))
+
+
+def plan_of(experiment: Experiment, minutes: float, factor: float = 1.0) -> Plan:
     factors = TimeFactors(TimeFactor(factor, factor), TimeFactor(factor, factor))
-    return make_plan(experiment, replace(experiment.unplanned, minutes=minutes), CORPUS, Machine("cpu", 2), factors)
+    return make_plan(limited(experiment, minutes=minutes), CORPUS, Machine("cpu", 2), factors)
 
 
 def found(experiment: Experiment) -> Plan:
-    assert experiment.unplanned
-    return find_plan(experiment, experiment.unplanned, Machine("cpu", 2))
+    return find_plan(experiment, Machine("cpu", 2))
 
 
 def test_a_plan_fits_into_its_minutes(experiment: Experiment) -> None:
@@ -170,11 +173,9 @@ def test_networks_grow_if_everything_else_fits(
     experiment: Experiment, pairs: int, words: int, sizes: dict[float, int]
 ) -> None:
     """On large corpora only."""
-    assert experiment.unplanned
     corpus = replace(CORPUS, pairs=pairs, target=replace(SIDE, words=words))
     for minutes, size in sizes.items():
-        longer = replace(experiment.unplanned, minutes=minutes)
-        plan = make_plan(experiment, longer, corpus, Machine("cpu", 2))
+        plan = make_plan(limited(experiment, minutes=minutes), corpus, Machine("cpu", 2))
         assert plan.size == size and plan.has_most_steps
         assert plan.is_full == (minutes == max(sizes))
     if max(sizes.values()) > 1:
@@ -183,20 +184,16 @@ def test_networks_grow_if_everything_else_fits(
 
 
 def test_a_limit_for_apply_saves_models_and_translations(experiment: Experiment) -> None:
-    assert experiment.unplanned
     plan = plan_of(experiment, 300)
     for part, translations in ((0.7, True), (0.1, False)):
         limit = part * plan.apply_seconds
-        limited = replace(experiment, unplanned=replace(experiment.unplanned, apply_seconds=limit))
-        cheaper = plan_of(limited, 300)
+        cheaper = plan_of(limited(experiment, apply_seconds=limit), 300)
         assert 0 < cheaper.apply_seconds <= limit and cheaper.scope.translations == translations
         assert 0 < len(cheaper.steps) < len(plan.steps)
 
 
 def test_a_limit_for_apply_does_not_exclude_an_ablation(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    limited = replace(experiment, unplanned=replace(experiment.unplanned, apply_seconds=10))
-    plan = plan_of(limited, 1_000)
+    plan = plan_of(limited(experiment, apply_seconds=10), 1_000)
     assert plan.steps and len(plan.steps) < 5 and plan.scope.ablation
 
 
@@ -209,8 +206,7 @@ def test_what_an_earlier_run_has_trained_does_not_change_the_plan(experiment: Ex
 
 
 def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
-    assert experiment.unplanned
-    plan = find_plan(experiment, replace(experiment.unplanned, minutes=60), Machine("cpu", 2))
+    plan = found(limited(experiment, minutes=60))
     assert plan.is_full and plan.factors is None
 
 
@@ -227,9 +223,8 @@ def test_a_plan_is_used_again(slow: Experiment) -> None:
     other = replace(plan, steps={"left-to-right": 3})
     write_plan(other, slow.output)
     assert found(slow) == other
-    assert slow.unplanned
-    for changed in ({"minutes": 11}, {"apply_seconds": 1e6}):
-        assert find_plan(slow, replace(slow.unplanned, **changed), Machine("cpu", 2)).steps == plan.steps
+    for changed in ({"minutes": 11.0}, {"apply_seconds": 1e6}):
+        assert found(limited(slow, **changed)).steps == plan.steps
 
 
 def test_another_corpus_has_another_plan(slow: Experiment) -> None:
@@ -259,8 +254,9 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
     assert plan_lines(replace(plan, size=2, steps={"left-to-right": 3}))[1].endswith("1.3 epochs, hidden_size 512")
     none = replace(plan, steps={})
     assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
-    limited = replace(none, most_apply_seconds=5)
-    assert plan_lines(limited) == ["no model of this corpus fits into 10 min with apply_seconds = 5"]
+    assert plan_lines(replace(none, most_apply_seconds=5)) == [
+        "no model of this corpus fits into 10 min with apply_seconds = 5"
+    ]
 
 
 @pytest.mark.slow
@@ -281,9 +277,8 @@ def read_again(experiment: Experiment, tables: str) -> Experiment:
 def test_features_of_the_decoder_exclude_translations(experiment: Experiment) -> None:
     (experiment.output.parent / "scores.dev").write_text("1\n" * 60)
     again = read_again(experiment, '[features]\nMine = "scores:scores.{set}"')
-    assert again.unplanned
-    plan = assumed_plan(again, again.unplanned)
-    assert plan.steps and not plan.scope.translations
+    plan = assumed_plan(again)
+    assert again.unplanned and plan.steps and not plan.scope.translations
     assert "candidates" not in with_recipe(again.unplanned, plan.recipe).text
 
 

@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,21 @@ def linger(folder: Path) -> None:
     with open_output(str(folder / "whole")):
         (folder / "begun").write_text(str(os.getpid()))
         time.sleep(60)
+
+
+class SlowToLoad:
+    """An action whose process takes a while to read it, as one that imports a large library does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __setstate__(self, state: dict[str, Path]) -> None:
+        self.__dict__.update(state)
+        (self.folder / "begun").write_text(str(os.getpid()))
+        time.sleep(1)
+
+    def __call__(self) -> None:
+        tell("HOME")
 
 
 def lingering(folder: Path) -> int:
@@ -138,6 +154,14 @@ def test_the_progress_of_a_process_is_heard_before_its_error() -> None:
         workers.start("one", partial(advance, [0.25, 0.5]))
         workers.wait()
     assert heard == [("one", Done(0.0)), ("one", Done(0.25)), ("one", Done(0.75))]
+
+
+def test_a_process_leaves_interrupts_to_its_parent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Workers(1) as pool:
+        pool.start("slow", SlowToLoad(tmp_path))
+        os.kill(lingering(tmp_path), signal.SIGINT)
+        assert pool.wait() == "slow"
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:

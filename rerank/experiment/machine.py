@@ -1,0 +1,89 @@
+"""The machine of a run, and its speed in training and scoring."""
+
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from features.arrays import Integers
+from features.models.cost import CorpusSize, TimeFactor, TimeFactors
+from features.models.training.request import TrainingRequest
+from features.progress import log
+from moses_io.files.folders import make_folder
+from moses_io.files.json_files import read_record, write_json
+from moses_io.files.text import ParallelFiles, parallel_lines, tokens
+from rerank.experiment.experiment import Experiment
+from rerank.experiment.recipe import MODELS, Corpus, find_recipe
+from rerank.experiment.workers import do_all, jobs_for
+
+SAMPLE, LONGEST = 4_000, 50
+"""Sentence pairs on which the time factors are measured, and their maximum length in words."""
+
+_NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
+"""Keys of a model that are not settings of its training."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a plan needs to know about the machine.
+
+    Attributes:
+        device: `auto`, `cpu` or `cuda`.
+        jobs: requested number of models that train at a time, or None for a number that suits the device.
+        address: address of a Ray cluster, or empty for processes of this machine.
+    """
+
+    device: str = "auto"
+    jobs: int | None = None
+    address: str = ""
+
+    def jobs_of(self, models: int) -> int:
+        """Return how many of the models train at a time."""
+        return self.jobs or jobs_for(models, self.device, self.address)
+
+
+def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
+    """Measure the time factors with the first model of the usual size, in as many processes as models train in at most.
+
+    They are assumed to hold for larger networks. Models of recipes are recurrent, so transformers keep a factor of 1.
+    The result is None if the corpus has only long lines.
+    """
+    table = find_recipe(corpus, {MODELS[0]: 1.0}).models[MODELS[0]]
+    settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
+    request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
+    if not len(lengths):
+        return None
+    log.info("measure the speed of this machine")
+    make_folder(experiment.output)
+    jobs = machine.jobs_of(len(MODELS))
+    with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
+        paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
+        actions = {
+            f"measure {Path(path).name}": partial(_write_factor, request, lengths, corpus.sizes, machine.device, path)
+            for path in paths
+        }
+        do_all(actions, jobs, machine.address)  # all processes measure at the same time
+        factors = [read_record(path, TimeFactor) for path in paths]
+    return TimeFactors(
+        TimeFactor(
+            training=sum(factor.training for factor in factors) / jobs,
+            forward=sum(factor.forward for factor in factors) / jobs,
+        )
+    )
+
+
+def _write_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
+    from features.models.speed import measure_factor
+
+    write_json(path, asdict(measure_factor(request, lengths, corpus, device)))
+
+
+def _lengths(train: ParallelFiles) -> Integers:
+    """Return the lengths in words (P, 2) of the first sentence pairs of a corpus, without empty and long ones."""
+    pairs = islice(parallel_lines(train.source, train.target), SAMPLE)
+    lengths = np.array([[len(tokens(line)) for line in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    usable: Integers = lengths[(lengths.min(axis=1) > 0) & (lengths.max(axis=1) <= LONGEST)]
+    return usable
