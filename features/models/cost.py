@@ -67,28 +67,18 @@ CorpusSize = tuple[TextSize, TextSize]
 
 
 @dataclass(frozen=True)
-class TimeFactor:
-    """Factors on the expected time of a kind of network, for a machine that is not the one of the constants.
+class TimeFactors:
+    """Factors on expected times, for a machine that is not the one of the constants.
 
     Attributes:
         training: factor on `training_seconds`.
-        forward: factor on the time to score or translate.
+        forward: factor on the time in which models score or translate.
+        lists: factor on the time to read, tune and evaluate lists.
     """
 
     training: float = 1.0
     forward: float = 1.0
-
-
-@dataclass(frozen=True)
-class TimeFactors:
-    """Time factors of a machine for each kind of network."""
-
-    recurrent: TimeFactor = TimeFactor()
-    transformer: TimeFactor = TimeFactor()
-
-    def of(self, architecture: Architecture) -> TimeFactor:
-        """Return the factors for networks of an architecture."""
-        return self.recurrent if architecture.recurrent else self.transformer
+    lists: float = 1.0
 
 
 def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int]:
@@ -128,9 +118,9 @@ class Products:
     target: float
     backward: bool
 
-    def seconds(self, source: float, target: float, factor: TimeFactor) -> float:
+    def seconds(self, source: float, target: float) -> float:
         """Return the seconds in which words of the source and the target are scored."""
-        return FORWARD * factor.forward * (self.source * source + self.target * target)
+        return FORWARD * (self.source * source + self.target * target)
 
 
 def products_of(architecture: Architecture, training: Training, corpus: CorpusSize, backward: bool = False) -> Products:

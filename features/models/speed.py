@@ -8,7 +8,7 @@ import torch
 
 from features.arrays import Integers
 from features.models.batches import CELLS, bucketed, pad
-from features.models.cost import CorpusSize, TimeFactor, epoch_seconds, forward_seconds
+from features.models.cost import CorpusSize, TimeFactors, epoch_seconds, forward_seconds
 from features.models.device import find_device, multiplies_bfloat16
 from features.models.network.model import EncoderDecoder
 from features.models.tables import find
@@ -22,8 +22,8 @@ TRANSLATIONS = 8
 """Entries of the random lexicon for each source word."""
 
 
-def measure_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str) -> TimeFactor:
-    """Return the time factors of this machine for the network of a forward model. This takes about 8 seconds.
+def measure_factors(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str) -> TimeFactors:
+    """Return the time factors of this machine for training a forward model and for scoring with it, in about 8 seconds.
 
     Args:
         request: the model.
@@ -72,7 +72,7 @@ def measure_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSi
     network.eval()
     batches = bucketed(tokens, 64, cells=CELLS)
     scored = _ratio(score, batches, lambda batch: forward_seconds(request, sizes(batch)))
-    return TimeFactor(training=trained, forward=scored)
+    return TimeFactors(training=trained, forward=scored)
 
 
 def _ratio(

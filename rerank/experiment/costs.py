@@ -1,7 +1,7 @@
 """Expected work of the stages of an experiment, from the sizes of its texts, lists and models.
 
-The constants are seconds of one core of an AMD EPYC. Measured time factors adapt those of models to this machine. As
-stages end, their true times correct the estimate (`rerank.experiment.clock`).
+The constants are seconds of one core of an AMD EPYC. Measured time factors adapt them to this machine. As stages end,
+their true times correct the estimate (`rerank.experiment.clock`).
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from features.models.config import read_config
-from features.models.cost import CorpusSize, Products, TextSize, TimeFactor, TimeFactors, products_of, training_seconds
+from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, products_of, training_seconds
 from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
 from features.request import FeatureRequest, split_values, together
@@ -34,8 +34,8 @@ from rerank.tuning.folds import FOLDS
 START = 3.0
 """Seconds to start a process with torch and to load a model."""
 
-GPU = TimeFactor(training=1 / 20, forward=1 / 20)
-"""Assumed time factors of a GPU if they were not measured."""
+GPU = TimeFactors(training=1 / 20, forward=1 / 20)
+"""Assumed time factors of a machine with a GPU if they were not measured."""
 
 SHARED = 0.45
 """Part of the steps of a forward model that is computed, as candidates share their prefixes."""
@@ -56,7 +56,7 @@ TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-
 """Seconds of a run of a tuner per candidate and dense value."""
 
 TWO_CORES = 1.5
-"""TimeFactor of tuners on two cores, as they have two threads, relative to one core."""
+"""Factor on the speed of tuners on two cores, as they have two threads, relative to one core."""
 
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
@@ -134,7 +134,7 @@ class Costs:
         self, experiment: Experiment, device: str, corpus: CorpusSize | None = None, factors: TimeFactors | None = None
     ) -> None:
         self._experiment, self._corpus = experiment, corpus
-        self._factors = factors or (TimeFactors(GPU, GPU) if uses_gpu(device) else TimeFactors())
+        self._factors = factors or (GPU if uses_gpu(device) else TimeFactors())
 
     @functools.cached_property
     def corpus(self) -> CorpusSize:
@@ -148,29 +148,31 @@ class Costs:
         files = self._experiment.dev.texts
         dev = text_size(files.source), text_size(files.target)
         seconds = training_seconds(request, self.corpus, dev, aligned=self._experiment.train.alignment != "")
-        factor = self._factors.of(request.settle()[0]).training
-        return Work("train", START + seconds * factor, _trained(request, folder))
+        return Work("train", START + seconds * self._factors.training, _trained(request, folder))
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""
         size = self._listed(name)
         seconds = self._translating(self._experiment.candidates, size.source)
-        return Work("translate", START + seconds + READ * size.candidates)
+        return Work("translate", START + seconds + self._each(size, READ))
 
     def comparison(self, requests: Sequence[CandidateRequest], sentences: int) -> Work:
         """Return the work of comparing translations of so many sentences of dev with those of Moses."""
         size = self._listed("dev")
         source = size.source * min(1.0, sentences / max(1, size.sentences))
-        return Work("translate", START + self._translating(requests, source) + READ * size.candidates)
+        return Work("translate", START + self._translating(requests, source) + self._each(size, READ))
 
     def _translating(self, requests: Sequence[CandidateRequest], words: float) -> float:
         """Return the seconds of a core in which models translate a number of source words."""
         seconds = 0.0
         for request in requests:
             for folder in request.folders:
-                model, factor = self._model(folder)
-                seconds += model.seconds(words, SEARCH * request.size * words, factor)
-        return seconds
+                seconds += self._model(folder).seconds(words, SEARCH * request.size * words)
+        return self._factors.forward * seconds
+
+    def _each(self, size: ListSize, seconds: float) -> float:
+        """Return the seconds of work on a list that takes so many `seconds` for each candidate."""
+        return self._factors.lists * seconds * size.candidates
 
     @property
     def shortlist(self) -> int:
@@ -183,9 +185,10 @@ class Costs:
         size = self._merged(name, shortlist)
         folders = {folder for request in requests for reader in request.readers for folder in reader}
         if not folders:
-            return Work("features", READ * size.candidates + TEXT * size.words * len(requests))
+            texts = self._factors.lists * TEXT * size.words * len(requests)
+            return Work("features", self._each(size, READ) + texts)
         seconds = sum(self._model_seconds(folder, size) for folder in folders)
-        return Work("score", START + seconds + READ * size.candidates)
+        return Work("score", START + seconds + self._each(size, READ))
 
     def attention(self, name: str, folders: Sequence[str]) -> Work:
         """Return the work of storing the attention on the translations of Moses and of the reranker."""
@@ -196,7 +199,7 @@ class Costs:
 
     def reading(self, name: str, shortlist: int = 0) -> Work:
         """Return the work of reading a list or its shortlist."""
-        return Work("read", READ * self._merged(name, shortlist).candidates)
+        return Work("read", self._each(self._merged(name, shortlist), READ))
 
     def choosing(self, name: str) -> Work:
         """Return the work of reading a list with all features."""
@@ -204,11 +207,11 @@ class Costs:
 
     def measuring(self, name: str) -> Work:
         """Return the work of reading a list and computing the metric of each candidate."""
-        return Work("read", (READ + METRIC) * self._merged(name, self.shortlist).candidates)
+        return Work("read", self._each(self._merged(name, self.shortlist), READ + METRIC))
 
     def evaluation(self, name: str) -> Work:
         """Return the work of the reports of a test set."""
-        return Work("evaluate", EVALUATE * self._merged(name, self.shortlist).candidates)
+        return Work("evaluate", self._each(self._merged(name, self.shortlist), EVALUATE))
 
     def tuning(self) -> Work:
         """Return the work of tuning on dev with cross-validation, with and without the new features."""
@@ -223,7 +226,7 @@ class Costs:
     def confidence(self) -> Work:
         """Return the work of fitting confidence estimation, with a tuning for each fold of dev."""
         work = self._tunings(self.folds, self._experiment.tuning.tuning.once.tuner)
-        return replace(work, seconds=work.seconds + EVALUATE * self._merged("dev", self.shortlist).candidates)
+        return replace(work, seconds=work.seconds + self.evaluation("dev").seconds)
 
     def ablation(self) -> Work:
         """Return the work of an ablation on dev, which tunes each set of features on all folds and on dev."""
@@ -247,8 +250,8 @@ class Costs:
         `shortlist` is the number of candidates of a sentence, 0 for all (default: those of the scored list).
         """
         size = self._merged("dev", self.shortlist if shortlist is None else shortlist)
-        seconds = TUNE[tuner] * size.candidates * self._values() * times / (TWO_CORES if cores() > 1 else 1)
-        return Work("tune", (READ + METRIC) * size.candidates + seconds)
+        once = TUNE[tuner] * self._values() / (TWO_CORES if cores() > 1 else 1)
+        return Work("tune", self._each(size, READ + METRIC + times * once))
 
     def _values(self) -> int:
         """Return the number of dense values of a candidate of dev, including the new features."""
@@ -293,13 +296,15 @@ class Costs:
 
     def _model_seconds(self, folder: str, size: ListSize) -> float:
         """Return the seconds of a core in which a model scores a list."""
-        model, factor = self._model(folder)
+        model = self._model(folder)
         if model.backward:
-            return model.seconds(size.words, size.candidates * size.source / max(1, size.sentences), factor)
-        return model.seconds(size.source, SHARED * size.words, factor)
+            seconds = model.seconds(size.words, size.candidates * size.source / max(1, size.sentences))
+        else:
+            seconds = model.seconds(size.source, SHARED * size.words)
+        return self._factors.forward * seconds
 
-    def _model(self, folder: str) -> tuple[Products, TimeFactor]:
-        """Return computation and time factors of a model of the experiment, or of an existing model folder."""
+    def _model(self, folder: str) -> Products:
+        """Return the multiplications of a model of the experiment, or of an existing model folder."""
         experiment = self._experiment
         for name, entry in experiment.models.items():
             for part in entry.request.folders:
@@ -308,9 +313,9 @@ class Costs:
         config = read_config(Path(folder))
         return self._products(config.architecture, config.training, config.direction == "backward")
 
-    def _products(self, architecture: Architecture, training: Training, backward: bool) -> tuple[Products, TimeFactor]:
+    def _products(self, architecture: Architecture, training: Training, backward: bool) -> Products:
         corpus = self.corpus[::-1] if backward else self.corpus
-        return products_of(architecture, training, corpus, backward), self._factors.of(architecture)
+        return products_of(architecture, training, corpus, backward)
 
 
 def _trained(request: TrainingRequest, folder: str) -> float:

@@ -1,7 +1,8 @@
-"""The machine of a run, and its speed in training and scoring."""
+"""The machine of a run, and its speed."""
 
 import tempfile
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,18 +10,24 @@ from pathlib import Path
 import numpy as np
 
 from features.arrays import Integers
-from features.models.cost import CorpusSize, TimeFactor, TimeFactors
+from features.models.cost import CorpusSize, TimeFactors
 from features.models.training.request import TrainingRequest
 from features.progress import log
 from moses_io.files.folders import make_folder
 from moses_io.files.json_files import read_record, write_json
+from moses_io.files.streams import open_input
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
+from rerank.experiment.costs import METRIC, READ
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.recipe import MODELS, Corpus, find_recipe
 from rerank.experiment.workers import do_all, jobs_for
+from rerank.metrics.metric import Metric
 
 SAMPLE, LONGEST = 4_000, 50
-"""Sentence pairs on which the time factors are measured, and their maximum length in words."""
+"""Sentence pairs on which training and scoring are measured, and their maximum length in words."""
+
+CANDIDATES = 20_000
+"""Maximum candidates on which reading is measured."""
 
 _NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
 """Keys of a model that are not settings of its training."""
@@ -46,10 +53,11 @@ class Machine:
 
 
 def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) -> TimeFactors | None:
-    """Measure the time factors with the first model of the usual size, in as many processes as models train in at most.
+    """Measure the time factors. The result is None if the corpus has only long lines.
 
-    They are assumed to hold for larger networks. Models of recipes are recurrent, so transformers keep a factor of 1.
-    The result is None if the corpus has only long lines.
+    Training and scoring are measured with the first model of the usual size, in as many processes as models train in at
+    most. These factors are assumed for networks of other sizes, too. Lists are measured by reading the first lines of
+    that of dev and computing BLEU of the candidates. That factor is assumed for tuning, too.
     """
     table = find_recipe(corpus, {MODELS[0]: 1.0}).models[MODELS[0]]
     settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
@@ -62,23 +70,32 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
     with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
         paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
         actions = {
-            f"measure {Path(path).name}": partial(_write_factor, request, lengths, corpus.sizes, machine.device, path)
+            f"measure {Path(path).name}": partial(_write_factors, request, lengths, corpus.sizes, machine.device, path)
             for path in paths
         }
         do_all(actions, jobs, machine.address)  # all processes measure at the same time
-        factors = [read_record(path, TimeFactor) for path in paths]
+        factors = [read_record(path, TimeFactors) for path in paths]
+        lists = _list_factor(experiment, f"{folder}/nbest")
     return TimeFactors(
-        TimeFactor(
-            training=sum(factor.training for factor in factors) / jobs,
-            forward=sum(factor.forward for factor in factors) / jobs,
-        )
+        training=sum(factor.training for factor in factors) / jobs,
+        forward=sum(factor.forward for factor in factors) / jobs,
+        lists=lists,
     )
 
 
-def _write_factor(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
-    from features.models.speed import measure_factor
+def _write_factors(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
+    from features.models.speed import measure_factors
 
-    write_json(path, asdict(measure_factor(request, lengths, corpus, device)))
+    write_json(path, asdict(measure_factors(request, lengths, corpus, device)))
+
+
+def _list_factor(experiment: Experiment, path: str) -> float:
+    """Return the time factor of lists. `path` is that of a file to write."""
+    with open_input(experiment.dev.nbest) as whole, open(path, "wb") as part:
+        part.writelines(islice(whole, CANDIDATES))
+    lists, metric, began = replace(experiment.lists("dev"), nbest=[path]), Metric("bleu"), time.perf_counter()
+    count = len(lists.read(metric).statistics)
+    return (time.perf_counter() - began) / ((READ + METRIC) * count)
 
 
 def _lengths(train: ParallelFiles) -> Integers:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from features.feature import Resources
-from features.models.cost import TimeFactor, TimeFactors
+from features.models.cost import TimeFactors
 from features.progress import log
 from moses_io.files.errors import InputError, counted
 from moses_io.files.json_files import read_record, write_json
@@ -40,7 +40,7 @@ START = 15.0
 NEARLY = 2 / 3
 """Minimum length of two trainings, as a fraction of the length of a single one, for which two models are planned."""
 
-SLOW = TimeFactors(TimeFactor(2, 2), TimeFactor(2, 2))
+SLOW = TimeFactors(2, 2, 2)
 """A slow machine. If a run is short even there, the time factors are not measured."""
 
 Steps = dict[str, int]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from features.models.cost import TimeFactor, TimeFactors
+from features.models.cost import TimeFactors
 from features.models.settings import Architecture
 from moses_io.files.errors import InputError
 from rerank.experiment.experiment import Experiment
@@ -120,9 +120,7 @@ def test_few_trials_find_a_plan(words: int) -> None:
 def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """An experiment of ten sentences without models, on a machine of known speed."""
     folder = small(pairs=40, sentences=10, candidates=6)
-    monkeypatch.setattr(
-        "rerank.experiment.plan.measure_factors", lambda *_: TimeFactors(TimeFactor(0.5, 0.5), TimeFactor(2, 2))
-    )
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors(0.5, 0.5, 2))
     (folder / "e.toml").write_text(
         'minutes = 10\noutput = "work"\ninitial_weights = "moses.ini"\n'
         'train = { source = "train.de", target = "train.en" }\n'
@@ -139,7 +137,7 @@ def limited(experiment: Experiment, **limits: float) -> Experiment:
 
 
 def plan_of(experiment: Experiment, minutes: float, factor: float = 1.0) -> Plan:
-    factors = TimeFactors(TimeFactor(factor, factor), TimeFactor(factor, factor))
+    factors = TimeFactors(factor, factor, factor)
     return make_plan(limited(experiment, minutes=minutes), CORPUS, Machine("cpu", 2), factors)
 
 
@@ -213,13 +211,13 @@ def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
 @pytest.fixture
 def slow(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """The experiment, where a slow machine is so slow that the machine is measured."""
-    monkeypatch.setattr("rerank.experiment.plan.SLOW", TimeFactors(TimeFactor(1e9), TimeFactor(1e9)))
+    monkeypatch.setattr("rerank.experiment.plan.SLOW", TimeFactors(1e9, 1e9, 1e9))
     return experiment
 
 
 def test_a_plan_is_used_again(slow: Experiment) -> None:
     plan = found(slow)
-    assert plan.factors and plan.factors.transformer == TimeFactor(2, 2)
+    assert plan.factors and plan.factors.lists == 2
     other = replace(plan, steps={"left-to-right": 3})
     write_plan(other, slow.output)
     assert found(slow) == other
@@ -264,7 +262,7 @@ def test_this_machine_is_measured_in_all_processes(experiment: Experiment) -> No
     corpus = replace(CORPUS, pairs=40)
     factors = measure_factors(experiment, corpus, Machine("cpu", 2))
     assert factors
-    assert 0.01 < factors.recurrent.training < 100 and 0.01 < factors.recurrent.forward < 100
+    assert all(0.01 < factor < 100 for factor in (factors.training, factors.forward, factors.lists))
     assert not list(experiment.output.iterdir())
 
 
