@@ -10,11 +10,12 @@ EXAMPLES = """\
   moses-rerank translate models/forward --source test.de --output test.nmt
   moses-rerank translate models/forward --source dev.de --nbest 20 --output dev.nmt.gz
   moses-rerank translate models/many/* --source test.de --beam 5 --unknown lex.f2e --output test.nmt
+  moses-rerank translate models/backward --backward --source news.en --beam 1 --output news.de
 
-Several models form an ensemble, which averages their distributions. They must be forward models with the same
-target vocabulary and direction (left to right or right to left). The only feature of an n-best list is the
-log-probability of each translation, the same value that `score` computes. `merge` combines the list with the list of
-Moses."""
+Several models form an ensemble, which averages their distributions. They must have the same direction, the same
+target vocabulary and the same order of words (left to right or right to left). The only feature of an n-best list is
+the log-probability of each translation, the same value that `score` computes. `merge` combines the list with the list
+of Moses."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="n-best list with N candidates per sentence, at most the beam size (default: 1-best translations as text)",
     )
     add("--beam", type=positive_number, default=12, metavar="N", help="beam size, 1 is greedy search (default: 12)")
+    add(
+        "--backward",
+        action="store_true",
+        help="translate text of the target language to the source language, with backward models",
+    )
     add_device(parser)
     add_precision(parser)
     add, read, _ = declarers(parser.add_argument_group("rare options"))
@@ -43,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="copy",
         metavar="copy|keep|FILE",
         help="replacement of <unk>: the source word with most attention (copy), <unk> itself (keep), or the best "
-        "translation of this source word in Moses' lex.f2e (FILE) (default: copy)",
+        "translation of this source word in Moses' lex.f2e, with --backward lex.e2f (FILE) (default: copy)",
     )
     add(
         "--normalize",
@@ -70,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.best:
         label = check_label(label or "NMT")
     beam = Beam(arguments.beam, best, arguments.normalize)
+    unknown = Replacement(arguments.unknown, arguments.backward)
     resources = Resources(arguments.device, arguments.precision)
-    translator = Translator(arguments.models, beam, Replacement(arguments.unknown), resources)
+    translator = Translator(arguments.models, beam, unknown, resources, arguments.backward)
     write_translations(translator, arguments.source, arguments.output, label or "")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from features.arrays import AttentionRows
 from features.feature import Resources, Sentence
 from features.models.alignment import word_rows
+from features.models.config import read_config
 from features.models.decoding.search import Beam, Ended, search
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model
@@ -35,20 +36,22 @@ class Replacement:
         how: `keep` for `<unk>` itself, `copy` for the source word, or the path of Moses' `lex.f2e` for the most
             probable translation. The source word is copied if the table lacks it, or if its best translation is no
             word.
+        backward: whether backward models translate. Their table is `lex.e2f`.
 
     Raises:
-        InputError: the table cannot be read, or is a `lex.e2f`, which predicts source words.
+        InputError: the table cannot be read, or is the one for the other direction.
     """
 
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: str, backward: bool = False) -> None:
         self._keeps, self._translations = how == KEEP, dict[str, str]()
         self.signature = how
         if how in (KEEP, COPY):
             return
         if not how:
             raise InputError("unknown words: expected copy, keep or a file")
-        if "e2f" in Path(how).name:
-            raise InputError(f"{how}: predicts source words. Expected lex.f2e, which predicts their translations")
+        expected, other = ("e2f", "f2e") if backward else ("f2e", "e2f")
+        if other in Path(how).name:
+            raise InputError(f"{how}: predicts words of the text. Expected lex.{expected}, with their translations")
         check_plain(how)
         for word, row in read_table(how).items():
             best = max(row, key=lambda translation: row[translation])
@@ -106,27 +109,42 @@ class Translation(NamedTuple):
 
 
 class Translator:
-    """Forward models that translate. Several models translate with the mean of their distributions.
+    """Models that translate. Several models translate with the mean of their distributions.
 
     Attributes:
         signature: of the models and of the search.
 
+    Args:
+        folders: folders of the models.
+        beam: settings of the search.
+        unknown: replacement of unknown words.
+        resources: device and precision.
+        backward: whether they are backward models, which translate from the target language to the source language.
+
     Raises:
-        InputError: a folder is not a model, a model is a backward model, or the models differ in target vocabulary or
-            word order.
+        InputError: a folder is not a model, a model has the other direction, or the models differ in the vocabulary or
+            the word order of translations.
     """
 
-    def __init__(self, folders: Sequence[str], beam: Beam, unknown: Replacement, resources: Resources) -> None:
+    def __init__(
+        self,
+        folders: Sequence[str],
+        beam: Beam,
+        unknown: Replacement,
+        resources: Resources,
+        backward: bool = False,
+    ) -> None:
+        for folder in folders:
+            _check_direction(folder, backward)
         self._device, self._beam, self._unknown = find_device(resources.device), beam, unknown
         self._members = Members(
-            folders, self._device, "models that translate together must agree in this", resources.precision
+            folders, self._device, "models that translate together must agree in this", resources.precision, backward
         )
         first = self._members.models[0]
-        if first.config.direction == "backward":
-            raise InputError(f"{folders[0]}: a backward model, which predicts the source. Use forward models")
         if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
+        parts += ["translates:target"] if backward else []
         parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]
         self.signature = "|".join(parts)
 
@@ -216,3 +234,11 @@ class Translator:
             for text, log_prob in known.items()
         ]
         return sorted(translations, key=lambda each: -each.value)
+
+
+def _check_direction(folder: str, backward: bool) -> None:
+    """Raise `InputError` if a model does not have this direction."""
+    if (read_config(Path(folder)).direction == "backward") != backward:
+        if backward:
+            raise InputError(f"{folder}: a forward model, which predicts the target. Use backward models")
+        raise InputError(f"{folder}: a backward model, which predicts the source. Use forward models, or --backward")

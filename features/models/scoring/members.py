@@ -6,6 +6,7 @@ Also their preparation for many candidates per source, their size and their perp
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -40,6 +41,8 @@ class Members:
         advice: alternative for models that cannot be averaged, for the error message.
         precision: precision of products, `fp32` or `bf16`. If it is set, the models are prepared for many candidates
             per source. Default: as they were trained.
+        turned: whether the models are backward models that are used as forward models from the target language to the
+            source language.
 
     Raises:
         InputError: as in `load_model`, or a model differs from the first one in direction, word order or target
@@ -52,8 +55,10 @@ class Members:
         device: torch.device,
         advice: str,
         precision: str = "",
+        turned: bool = False,
     ) -> None:
         self._folders, self._device, self._precision = [Path(folder) for folder in folders], device, precision
+        self._turned = turned
         self._process = os.getpid()
         self._loaded: dict[tuple[int, int], Model] = {}
         self.models = self._without((0,) * len(folders))
@@ -106,6 +111,8 @@ class Members:
         for number, fold in enumerate(folds):
             if (number, fold) not in self._loaded:
                 model = load_model(self._folders[number], self._device, weights_file(fold))
+                if self._turned:
+                    model = replace(model, config=replace(model.config, direction="forward"))
                 if self._precision:
                     prepare(model, self._precision)
                 self._loaded[number, fold] = model

@@ -62,6 +62,19 @@ def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, s
     assert [one.tokens for one in translations[sources.index(())]] == [()]
 
 
+@pytest.mark.parametrize("unknown", ["copy", "keep"])
+def test_a_backward_model_translates_the_target_language(unknown: str, models: Models, sample: Path) -> None:
+    """The probability of a translation is that of the source in `score`."""
+    texts = [tuple(tokens(line)) for line in read_lines(str(sample / "test.en"))[:10]]
+    model = load_model(models["backward"], find_device("cpu"))
+    beam, backward = Beam(4, 3, unknown=unknown == "keep"), Replacement(unknown, backward=True)
+    translator = Translator([str(models["backward"])], beam, backward, Resources("cpu"), backward=True)
+    for text, translations in zip(texts, translator.translate(texts), strict=True):
+        sources = [Sentence(number, each.tokens, (text,)) for number, each in enumerate(translations)]
+        expected = score_alone([model], sources, ["logprob"]).values["logprob"]
+        np.testing.assert_allclose([each.log_prob for each in translations], expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["forward", "pieces"])
 def test_translations_can_be_twice_as_long_as_what_is_read(
     kind: str, kinds: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
@@ -144,9 +157,13 @@ def test_unknown_words_become_what_was_attended_to(
 def test_what_cannot_translate_is_told(kinds: Models, write: Write) -> None:
     with pytest.raises(InputError, match=r"backward: a backward model, which predicts the source. Use forward models"):
         translated([kinds["backward"]], [], Beam(1))
+    with pytest.raises(InputError, match=r"forward: a forward model, which predicts the target. Use backward models"):
+        Translator([str(kinds["forward"])], Beam(1), Replacement("copy"), Resources("cpu"), backward=True)
+    with pytest.raises(InputError, match=r"lex.f2e: predicts words of the text. Expected lex.e2f, with their transl"):
+        Replacement("lex.f2e", backward=True)
     with pytest.raises(InputError, match=r"right-to-left: another order of words than .*forward; models that"):
         translated([kinds["forward"], kinds["right-to-left"]], [], Beam(1))
-    with pytest.raises(InputError, match=r"lex.e2f: predicts source words. Expected lex.f2e, which predicts their"):
+    with pytest.raises(InputError, match=r"lex.e2f: predicts words of the text. Expected lex.f2e, with their transl"):
         translated([kinds["forward"]], [], Beam(1), "lex.e2f")
     with pytest.raises(InputError, match=r"lex.f2e:1: expected 'word word probability', found 'a b'"):
         translated([kinds["forward"]], [], Beam(1), str(write("lex.f2e", "a b\n")))
