@@ -60,6 +60,23 @@ class Sentences(Sequence[list[str]]):
         """Return the sentences for which `kept` is true."""
         return Sentences(self.words, self.numbers.select(kept))
 
+    def after(self, word: str) -> "Sentences":
+        """Return the sentences with a word before each of them."""
+        words = self.words if word in self.words else [*self.words, word]
+        values = np.insert(self.numbers.values, self.numbers.ends[:-1], words.index(word))  # (N + P,)
+        return Sentences(words, Ragged(values, self.numbers.ends + np.arange(len(self) + 1)))
+
+    def joined(self, other: "Sentences") -> "Sentences":
+        """Return these sentences and then those of another text."""
+        index = {word: number for number, word in enumerate(self.words)}
+        known = [index.setdefault(word, len(index)) for word in other.words]
+        numbers = np.array(known, np.int32)[other.numbers.values]
+        return Sentences(list(index), Ragged.joined([self.numbers, Ragged(numbers, other.numbers.ends)]))
+
+    def times(self, count: int) -> "Sentences":
+        """Return all sentences so many times."""
+        return Sentences(self.words, Ragged.joined([self.numbers] * count)) if count > 1 else self
+
     def counts(self) -> dict[str, int]:
         """Return the number of occurrences of each word that occurs."""
         counts = np.bincount(self.numbers.values, minlength=len(self.words)).tolist()
@@ -133,6 +150,14 @@ class TokenPairs(Sequence[TokenPair]):
     def select(self, kept: NDArray[np.bool_]) -> "TokenPairs":
         """Return the pairs for which `kept` is true."""
         return TokenPairs(self.source.select(kept), self.target.select(kept))
+
+    def joined(self, other: "TokenPairs") -> "TokenPairs":
+        """Return these pairs and then those of another corpus."""
+        return TokenPairs(self.source.joined(other.source), self.target.joined(other.target))
+
+    def times(self, count: int) -> "TokenPairs":
+        """Return all pairs so many times."""
+        return TokenPairs(self.source.times(count), self.target.times(count)) if count > 1 else self
 
     def turned(self) -> "TokenPairs":
         """Return the pairs with source and target swapped."""

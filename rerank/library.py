@@ -4,7 +4,7 @@ Files are the interchange between steps, as between commands: the caller names t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +90,8 @@ def train(
     resume: bool = False,
     device: str = "auto",
     alignment: str | Path = "",
+    synthetic_source: str | Path = "",
+    synthetic_target: str | Path = "",
     **settings: Any,
 ) -> TrainedModel:
     """Train a model on a parallel corpus.
@@ -108,6 +110,9 @@ def train(
         resume: continue the training in `output` if it was killed, otherwise begin a training.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
         alignment: path of the word alignment, one line per sentence pair, such as `0-0 1-2`, or empty for none.
+        synthetic_source: path of the source side of more pairs for training, a machine translation of
+            `synthetic_target`, or empty for none.
+        synthetic_target: path of their target side, monolingual text.
         settings: settings that differ from the preset, such as `hidden_size=512, attention_terms=["markov"]`.
 
     Raises:
@@ -117,6 +122,9 @@ def train(
     check_types(bool, backward=backward, right_to_left=right_to_left, paper_sizes=paper_sizes, resume=resume)
     request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
     files = _training_files(source, target, dev_source, dev_target, alignment)
+    side = optional_path_of(synthetic_source, "synthetic_source")
+    other = optional_path_of(synthetic_target, "synthetic_target")
+    files = replace(files, synthetic=training.synthetic_files(side, other))
     start, folder = optional_path_of(pretrained_model, "pretrained_model"), path_of(output, "output")
     training.train_model(request, files, folder, device, start, resume)
     folders = [Path(folder, name) for name in request.folders]

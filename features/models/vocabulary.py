@@ -206,15 +206,16 @@ class Vocabulary:
                 stream.write(self.subwords.model)
 
 
-def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training) -> Vocabulary:
+def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training, always: Sequence[str] = ()) -> Vocabulary:
     """Build the vocabulary of a tokenized corpus.
 
-    It has the most frequent words, with ties in byte order. With subwords it has all subwords that occur in the corpus,
-    and with BPE-dropout also all learned subwords.
+    It has the words of `always` and the most frequent words, with ties in byte order. With subwords it has all subwords
+    that occur in the corpus, and with BPE-dropout also all learned subwords.
     """
     counts = Sentences.of(sentences).counts()
     if not training.bpe:
-        return Vocabulary(_frequent(counts, training.min_frequency, training.vocabulary_size))
+        words = _frequent(counts, training.min_frequency, training.vocabulary_size)
+        return Vocabulary([*always, *(word for word in words if word not in always)])
     subwords = learn(counts, training.bpe)
     used = collections.Counter(subwords.pieces if training.bpe_dropout else ())
     for token, count in counts.items():

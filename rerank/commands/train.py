@@ -57,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="word alignment of the corpus, one line per pair, as Moses' aligned.grow-diag-final-and, required by the "
         "setting `guided_alignment`, optional for `lexicon`",
     )
+    read(
+        "--synthetic-source",
+        default="",
+        help="synthetic source side of more pairs for training, such as the output of `translate --backward`",
+    )
+    read("--synthetic-target", default="", help="its target side, monolingual text")
     add("--paper-sizes", action="store_true", help="sizes and training settings from the paper of the preset")
     resources = parser.add_argument_group("resources")
     add_device(resources)
@@ -75,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train one model, or one for each preset and seed."""
     from features.models.folder import check_free
-    from features.models.training.request import TrainingFiles, TrainingRequest, train_model
+    from features.models.training.request import TrainingFiles, TrainingRequest, synthetic_files, train_model
     from moses_io.files.text import ParallelFiles
     from rerank.experiment.entries import members
     from rerank.experiment.workers import do_all
@@ -84,6 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
     files = TrainingFiles(
         corpus=ParallelFiles(arguments.source, arguments.target, alignment=arguments.alignment),
         dev=ParallelFiles(source=arguments.dev_source, target=arguments.dev_target),
+        synthetic=synthetic_files(arguments.synthetic_source, arguments.synthetic_target),
     )
     several = "," in arguments.preset or arguments.seeds is not None
     together = is_one_of_several()
@@ -97,6 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
         own = {"seed": model["seed"]} if several else {}
         request = TrainingRequest(model["preset"], **switches, settings=settings | own)
         request.check(arguments.pretrained_model)
+        request.check_synthetic(files.synthetic)
         output = f"{arguments.output}/{name}" if several else arguments.output
         if arguments.ray and not arguments.resume:
             check_free(Path(output), resume=False)

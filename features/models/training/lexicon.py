@@ -38,11 +38,12 @@ def _subwords(vocabulary: Vocabulary, words: Sequence[str]) -> csr_array:
     return csr_array((np.ones_like(rows.values, np.int64), rows.values, rows.ends), (len(rows), len(vocabulary)))
 
 
-def estimated_lexicon(corpus: EncodedCorpus) -> Translations:
+def estimated_lexicon(corpus: EncodedCorpus, count: int) -> Translations:
     """Return p(target token|source token) of IBM model 1, with the token `BEGIN` as the empty word.
 
-    If the corpus has more than `MOST_LINKS` possible links, it is estimated from evenly spaced pairs.
+    It is estimated from the first `count` pairs or, if they have more than `MOST_LINKS` possible links, from evenly
+    spaced ones.
     """
-    step = math.ceil(int(((corpus.source.lengths + 1) * corpus.target.lengths).sum()) / MOST_LINKS)
-    rows = np.arange(0, len(corpus.source), step)
+    possible = (corpus.source.lengths[:count] + 1) * corpus.target.lengths[:count]  # (count,)
+    rows = np.arange(0, count, math.ceil(int(possible.sum()) / MOST_LINKS))
     return estimate(corpus.source.take(rows), corpus.target.take(rows), BEGIN)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from features.links import NO_LINKS, WIDTH, packed_links, turned
 from features.models.config import RECORD, SIDES, WEIGHTS, ModelConfig, read_config
@@ -29,6 +30,7 @@ from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocab
 from features.progress import log
 from features.ragged import Ragged
 from features.sentences import Sentences, TokenPair, TokenPairs, line_of
+from features.translation_table import Translations
 from moses_io.alignment import Alignment
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import sha256
@@ -36,6 +38,8 @@ from moses_io.files.streams import sha256
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
 _SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "vocabulary_size", "min_frequency", *_PARTS)
 """Settings that a model must share with the model that it starts from."""
+TAG = "<BT>"
+"""First word of the sources of synthetic pairs."""
 LARGE = "hidden_size, embedding_size, attention_size, decoder_layers or vocabulary_size"
 """Settings that make a network large, for messages."""
 
@@ -50,6 +54,7 @@ class Task:
     folder: Path  # of the model, or the parent of a pair's folders `forward` and `backward`
     device: torch.device
     links: Sequence[Alignment] | Ragged = NO_LINKS  # links of each pair, also packed, empty without word alignment
+    synthetic: Sequence[TokenPair] = ()  # pairs whose source is a translation of the target, without links
     ranks: Ranks = ALONE  # the processes that train together
     start: Path | None = None  # folder of the model or pair whose weights and vocabularies the training starts from
 
@@ -57,7 +62,10 @@ class Task:
     def configs(self) -> list[ModelConfig]:
         """Configurations of the models, with a digest of the text and of the weights that they start from."""
         digest = _digest(
-            TokenPairs.of(self.corpus), self.dev, packed_links(self.links), [folder / WEIGHTS for folder in self.starts]
+            [TokenPairs.of(pairs) for pairs in (self.corpus, self.synthetic) if pairs],
+            self.dev,
+            packed_links(self.links),
+            [folder / WEIGHTS for folder in self.starts],
         )
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
 
@@ -80,29 +88,57 @@ class Task:
         return [folder / model.direction for model in self.models] if len(self.models) > 1 else [folder]
 
 
+@dataclass(frozen=True)
+class _Corpus:
+    """The pairs that a training uses.
+
+    Attributes:
+        pairs: all usable pairs of an epoch: the real ones, each `upsample` times, and then the synthetic ones.
+        links: packed links of the pairs, no rows if they are not known. Synthetic pairs have none.
+        real: the usable real pairs, once.
+        real_links: their packed links, likewise.
+    """
+
+    pairs: TokenPairs
+    links: Ragged
+    real: TokenPairs
+    real_links: Ragged
+
+
 def begin_run(task: Task, resume: bool) -> Run:
     """Create a run at its beginning, and its folders. Arguments and errors are as in `train`."""
-    pairs, links = _pairs_to_train_on(task)
+    corpus = _corpus_of(task)
     check_free(task.folder, resume)
     starts = _start_models(task)
     if starts:
         vocabularies = [starts[0].source, starts[0].target]
     else:
-        vocabularies = [vocabulary_of(side, task.settings) for side in (pairs.source, pairs.target)]
+        # Words that only occur in synthetic pairs are rare in the real ones, and would enlarge the softmax.
+        pairs = corpus.pairs if task.settings.bpe else corpus.real
+        tags = [TAG] if len(task.synthetic) and task.settings.tag else []
+        vocabularies = [vocabulary_of(pairs.source, task.settings, tags), vocabulary_of(pairs.target, task.settings)]
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
         create_folder(learner.folder, learner.config, learner.source, learner.target)
-    run = _run(task, pairs, links, learners)
-    for number, (learner, corpus) in enumerate(zip(learners, run.corpus, strict=True)):
+    run = _run(task, corpus, learners)
+    for number, learner in enumerate(learners):
         if learner.network.lexicon and not starts:
-            given = (pairs.turned(), turned(links)) if number else (pairs, links)
-            learner.network.lexicon.fill(counted_lexicon(*given, learner) if links else estimated_lexicon(corpus))
+            learner.network.lexicon.fill(_lexicon(corpus, run, number))
     return run
 
 
-def vocabulary_of(sentences: Sentences, settings: Training) -> Vocabulary:
+def _lexicon(corpus: _Corpus, run: Run, number: int) -> Translations:
+    """Return the lexicon of a learner, estimated from the real pairs."""
+    pairs, links = corpus.real, corpus.real_links
+    if not links:
+        return estimated_lexicon(run.corpus[number], len(pairs))
+    given = (pairs.turned(), turned(links)) if number else (pairs, links)
+    return counted_lexicon(*given, run.learners[number])
+
+
+def vocabulary_of(sentences: Sentences, settings: Training, always: Sequence[str] = ()) -> Vocabulary:
     """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
-    vocabulary = build_vocabulary(sentences, settings)
+    vocabulary = build_vocabulary(sentences, settings, always)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
         log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} subwords, not {settings.bpe}")
     return vocabulary
@@ -115,11 +151,11 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
         InputError: the settings differ from the task's, or the checkpoint or a file of the folder is missing or
             damaged.
     """
-    pairs, links = _pairs_to_train_on(task)
+    corpus = _corpus_of(task)
     _check_same(task)
     pieces = task.settings.bpe > 0
     vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
-    run = _run(task, pairs, links, _learners(task, vocabularies, []))
+    run = _run(task, corpus, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     for folder in task.folders:
         if run.progress.epoch and not (folder / WEIGHTS).exists():
@@ -140,8 +176,13 @@ def is_finished(task: Task) -> bool:
     return True
 
 
-def _digest(corpus: TokenPairs, dev: Sequence[TokenPair], links: Ragged, starts: Sequence[Path]) -> str:
-    total = corpus.digest.copy() if corpus.digest else hashlib.sha256(b"".join(line_of(*pair) for pair in corpus))
+def _digest(corpora: Sequence[TokenPairs], dev: Sequence[TokenPair], links: Ragged, starts: Sequence[Path]) -> str:
+    total, *synthetic = (
+        corpus.digest.copy() if corpus.digest else hashlib.sha256(b"".join(line_of(*pair) for pair in corpus))
+        for corpus in corpora
+    )
+    for digest in synthetic:
+        total.update(digest.digest())
     total.update(b"\n" + b"".join(line_of(*pair) for pair in dev) + b"\n")
     texts = {int(link): f"{divmod(int(link), WIDTH)}" for link in np.unique(links.values)}
     for row in links:
@@ -156,16 +197,31 @@ def usable(pair: TokenPair, settings: Training) -> bool:
     return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.max_length
 
 
-def _pairs_to_train_on(task: Task) -> tuple[TokenPairs, Ragged]:
-    """Return the usable pairs, and their packed links, no rows if they are not known."""
+def _corpus_of(task: Task) -> _Corpus:
+    """Return the pairs that a training uses. Raise `InputError` if no real pair is usable."""
     settings, pairs, links = task.settings, TokenPairs.of(task.corpus), packed_links(task.links)
-    lengths = pairs.source.numbers.lengths, pairs.target.numbers.lengths  # (P,) both
-    kept = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= settings.max_length)  # (P,) as `usable`
+    kept = _usable_pairs(pairs, settings)
     if not kept.any():
         raise InputError(
             f"no sentence pair to train on: each has an empty side or more than {settings.max_length} words"
         )
-    return pairs.select(kept), links.select(kept) if links else links
+    real, real_links = pairs.select(kept), links.select(kept) if links else links
+    synthetic = TokenPairs.of(task.synthetic)
+    if not len(synthetic):
+        return _Corpus(real, real_links, real, real_links)
+    synthetic = synthetic.select(_usable_pairs(synthetic, settings))
+    if settings.tag:
+        synthetic = TokenPairs(synthetic.source.after(TAG), synthetic.target)
+    no_links = Ragged(real_links.values[:0], np.zeros(len(synthetic) + 1, np.int64))
+    all_links = Ragged.joined([*[real_links] * settings.upsample, no_links]) if links else links
+    return _Corpus(real.times(settings.upsample).joined(synthetic), all_links, real, real_links)
+
+
+def _usable_pairs(pairs: TokenPairs, settings: Training) -> NDArray[np.bool_]:
+    """Return for each pair (P,) whether it is `usable`."""
+    lengths = pairs.source.numbers.lengths, pairs.target.numbers.lengths  # (P,) both
+    kept: NDArray[np.bool_] = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= settings.max_length)  # (P,)
+    return kept
 
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:
@@ -195,10 +251,10 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
         raise InputError(f"out of memory: {amounts}. Lower {LARGE}")
 
 
-def _run(task: Task, pairs: TokenPairs, links: Ragged, learners: list[Learner]) -> Run:
-    _announce(task, len(pairs), learners)
-    settings = task.settings
-    links = links if settings.guided_alignment else NO_LINKS
+def _run(task: Task, usable: _Corpus, learners: list[Learner]) -> Run:
+    _announce(task, usable, learners)
+    settings, pairs = task.settings, usable.pairs
+    links = usable.links if settings.guided_alignment else NO_LINKS
     corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, NO_LINKS)))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)
@@ -277,15 +333,19 @@ def _flat(config: ModelConfig) -> dict[str, Any]:
     return parts | values
 
 
-def _announce(task: Task, pairs: int, learners: Sequence[Learner]) -> None:
+def _announce(task: Task, usable: _Corpus, learners: Sequence[Learner]) -> None:
     """Log the models to be trained, and the percentage of unknown words in dev."""
     first = learners[0]
     weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)
     place = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
     place = f"{task.ranks.size} processes, each on {place}" if task.ranks.size > 1 else f"on {place}"
+    pairs = f"{len(usable.real)} of {len(task.corpus)} pairs"
+    if len(task.synthetic):
+        count = len(usable.pairs) - task.settings.upsample * len(usable.real)
+        pairs += f" (each {task.settings.upsample} times), {count} of {len(task.synthetic)} synthetic pairs"
     log.info(
-        f"{first.config.preset}, {directions}: {pairs} of {len(task.corpus)} pairs, vocabularies of "
+        f"{first.config.preset}, {directions}: {pairs}, vocabularies of "
         f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, {place}"
     )
     source = _share_of_unknown([source for source, _ in task.dev], first.source)

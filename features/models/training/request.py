@@ -60,6 +60,16 @@ class TrainingRequest:
                 "an experiment file"
             )
 
+    def check_synthetic(self, synthetic: ParallelFiles | None) -> None:
+        """Raise `InputError` if the training cannot use synthetic pairs, or if it needs them and there are none."""
+        if synthetic and (self.backward or self.symmetric):
+            raise InputError(
+                f"{synthetic.source}: synthetic pairs are for forward models. A model of p(source|target) would learn "
+                "to predict machine translations"
+            )
+        if not synthetic and self.settle()[1].upsample > 1:
+            raise InputError("setting 'upsample' is for training on synthetic pairs: --synthetic-source FILE")
+
     def check_corpus(self, corpus: ParallelFiles) -> None:
         """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""
         _, training = self.settle()
@@ -118,10 +128,24 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class TrainingFiles:
-    """A training corpus, and a dev set for early stopping and optionally for fine-tuning."""
+    """Texts of a training.
+
+    Attributes:
+        corpus: training corpus.
+        dev: dev set, for early stopping and optionally for fine-tuning.
+        synthetic: more text for training whose source is a machine translation of the target, or None.
+    """
 
     corpus: ParallelFiles
     dev: ParallelFiles
+    synthetic: ParallelFiles | None = None
+
+
+def synthetic_files(source: str, target: str) -> ParallelFiles | None:
+    """Return the files of synthetic pairs, or None if both paths are empty. Raise `InputError` if one is empty."""
+    if bool(source) != bool(target):
+        raise InputError(f"{source or target}: one side of synthetic pairs, expected source and target")
+    return ParallelFiles(source, target) if source else None
 
 
 def train_model(
@@ -150,8 +174,10 @@ def train_model(
     """
     request.check(start)
     request.check_corpus(files.corpus)
+    request.check_synthetic(files.synthetic)
     architecture, training = request.settle()
     (corpus, links), (dev, _) = (read_corpus(parallel, request.backward) for parallel in (files.corpus, files.dev))
+    synthetic = read_corpus(files.synthetic, request.backward)[0] if files.synthetic else ()
     from features.models.device import find_device
     from features.models.training.loop import train
     from features.models.training.preparation import Task
@@ -164,7 +190,16 @@ def train_model(
     ]
     place = find_device(device)
     with joined(place) if together else nullcontext(Ranks(place)) as ranks:
-        task = Task(models, corpus, dev, folder=Path(output), device=ranks.device, links=links, ranks=ranks)
+        task = Task(
+            models,
+            corpus,
+            dev,
+            folder=Path(output),
+            device=ranks.device,
+            links=links,
+            synthetic=synthetic,
+            ranks=ranks,
+        )
         train(task, Path(start) if start else None, resume)
 
 

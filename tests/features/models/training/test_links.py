@@ -82,7 +82,7 @@ def test_the_lexicon_is_counted_or_estimated_over_the_tokens_of_the_network() ->
     assert set(zip(*(each.tolist() for each in counted), strict=True)) == {
         (4, 5, 1.0), (UNKNOWN, 5, 1.0), (BEGIN, 4, 1.0),
     }  # fmt: skip
-    estimated = estimated_lexicon(*encode(pairs, [learner]))
+    estimated = estimated_lexicon(*encode(pairs, [learner]), len(pairs))
     assert set(zip(estimated.conditions, estimated.words, strict=True)) == {
         (condition, word) for condition in (4, UNKNOWN, BEGIN) for word in (4, 5)
     }

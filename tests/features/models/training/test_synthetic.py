@@ -1,0 +1,127 @@
+"""Training on synthetic pairs beside the real ones."""
+
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from features.models.config import SIDES, WEIGHTS
+from features.models.training.preparation import TAG
+from features.models.training.request import TrainingFiles, TrainingRequest, synthetic_files, train_model
+from features.models.vocabulary import load_vocabulary
+from features.sentences import Sentences, TokenPairs
+from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles
+
+TINY = {"embedding_size": 8, "hidden_size": 8, "attention_size": 8, "epochs": 2, "seed": 3}
+FEW = [["a", "b", "a"], [], ["c"]]
+MORE = [["d", "a"], ["c"], []]
+
+
+@pytest.fixture
+def files(tmp_path: Path, sample: Path) -> TrainingFiles:
+    """The first 60 pairs of the sample, and 40 synthetic ones."""
+    for side in ("de", "en"):
+        lines = (sample / f"train.{side}").read_text(encoding="utf-8").splitlines(keepends=True)
+        (tmp_path / f"real.{side}").write_text("".join(lines[:60]), encoding="utf-8")
+        (tmp_path / f"more.{side}").write_text("".join(lines[60:100]), encoding="utf-8")
+        (tmp_path / f"dev.{side}").write_text("".join(lines[100:120]), encoding="utf-8")
+    return TrainingFiles(
+        corpus=ParallelFiles(str(tmp_path / "real.de"), str(tmp_path / "real.en")),
+        dev=ParallelFiles(str(tmp_path / "dev.de"), str(tmp_path / "dev.en")),
+        synthetic=ParallelFiles(str(tmp_path / "more.de"), str(tmp_path / "more.en")),
+    )
+
+
+def test_sentences_join_those_of_other_words() -> None:
+    both = Sentences.of(FEW).joined(Sentences.of(MORE))
+    assert list(both) == FEW + MORE and both.words == ["a", "b", "c", "d"]
+
+
+def test_a_word_comes_before_each_sentence() -> None:
+    for word in ("a", "new"):
+        assert list(Sentences.of(FEW).after(word)) == [[word, *sentence] for sentence in FEW]
+
+
+def test_pairs_are_repeated() -> None:
+    pairs = TokenPairs.of(zip(FEW, MORE, strict=True))
+    assert list(pairs.times(3)) == 3 * list(pairs) and pairs.times(1) is pairs
+
+
+@pytest.mark.parametrize("tag", [True, False])
+def test_the_model_is_that_of_one_corpus_with_all_pairs(tag: bool, files: TrainingFiles, tmp_path: Path) -> None:
+    """With subwords, whose vocabulary is that of all pairs."""
+    assert files.synthetic
+    settings = TINY | {"bpe": 120, "tag": tag}
+    train_model(
+        TrainingRequest("rnnsearch", settings=settings | {"upsample": 3}), files, str(tmp_path / "beside"), "cpu"
+    )
+    for side in ("source", "target"):
+        real, more = (Path(getattr(part, side)).read_text() for part in (files.corpus, files.synthetic))
+        if tag and side == "source":
+            more = "".join(f"{TAG} {line}" for line in more.splitlines(keepends=True))
+        (tmp_path / side).write_text(3 * real + more)
+    one = TrainingFiles(ParallelFiles(str(tmp_path / "source"), str(tmp_path / "target")), files.dev)
+    train_model(TrainingRequest("rnnsearch", settings=settings), one, str(tmp_path / "one"), "cpu")
+    beside, joined = (load_file(tmp_path / name / WEIGHTS) for name in ("beside", "one"))
+    assert beside.keys() == joined.keys()
+    assert all(bool((beside[name] == joined[name]).all()) for name in joined)
+
+
+def test_words_of_synthetic_pairs_only_are_not_in_the_vocabulary(files: TrainingFiles, tmp_path: Path) -> None:
+    settings = TINY | {"epochs": 1, "min_frequency": 1}
+    for name, known in (("beside", files), ("real", TrainingFiles(files.corpus, files.dev))):
+        train_model(TrainingRequest("rnnsearch", settings=settings), known, str(tmp_path / name), "cpu")
+    words = {
+        name: [load_vocabulary(tmp_path / name, side, False).words[4:] for side in SIDES] for name in ("beside", "real")
+    }
+    assert words["beside"] == [(TAG, *words["real"][0]), words["real"][1]]
+
+
+def test_links_are_those_of_the_real_pairs(files: TrainingFiles, tmp_path: Path) -> None:
+    """A lexicon is estimated from real pairs only, with links and without."""
+    corpus = ParallelFiles(files.corpus.source, files.corpus.target, alignment=str(tmp_path / "links"))
+    (tmp_path / "links").write_text("0-0\n" * 60)
+    for place, known in enumerate((files.corpus, corpus)):
+        settings = TINY | {"epochs": 1, "lexicon": "bias", "guided_alignment": 0.5 * place, "tag": False, "upsample": 2}
+        beside = TrainingFiles(known, files.dev, files.synthetic)
+        train_model(TrainingRequest("rnnsearch", settings=settings), beside, str(tmp_path / f"beside{place}"), "cpu")
+        real = TrainingFiles(known, files.dev)
+        request = TrainingRequest("rnnsearch", settings=settings | {"upsample": 1})
+        train_model(request, real, str(tmp_path / f"real{place}"), "cpu")
+        tables = [load_file(tmp_path / f"{name}{place}" / WEIGHTS) for name in ("beside", "real")]
+        names = [name for name in tables[0] if name.startswith("lexicon.") and "words" in name]
+        assert names
+        assert all(bool((tables[0][name] == tables[1][name]).all()) for name in names)
+
+
+def test_another_synthetic_text_is_another_training(files: TrainingFiles, tmp_path: Path) -> None:
+    request = TrainingRequest("rnnsearch", settings=TINY | {"epochs": 1})
+    train_model(request, files, str(tmp_path / "model"), "cpu")
+    train_model(request, files, str(tmp_path / "model"), "cpu", resume=True)
+    assert files.synthetic
+    other = TrainingFiles(files.corpus, files.dev, ParallelFiles(files.synthetic.target, files.synthetic.target))
+    for changed in (other, TrainingFiles(files.corpus, files.dev)):
+        with pytest.raises(InputError, match="this model was trained on other text"):
+            train_model(request, changed, str(tmp_path / "model"), "cpu", resume=True)
+
+
+@pytest.mark.parametrize("model", [TrainingRequest("rnnsearch", backward=True), TrainingRequest("cohn-align-sym")])
+def test_models_that_predict_the_source_use_no_synthetic_pairs(
+    model: TrainingRequest, files: TrainingFiles, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"more\.de: synthetic pairs are for forward models"):
+        train_model(model, files, str(tmp_path / "model"), "cpu")
+    assert not (tmp_path / "model").exists()
+
+
+def test_one_side_of_synthetic_pairs_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"^a\.de: one side of synthetic pairs, expected source and target$"):
+        synthetic_files("a.de", "")
+    assert synthetic_files("", "") is None
+
+
+def test_upsampling_needs_synthetic_pairs(files: TrainingFiles, tmp_path: Path) -> None:
+    request = TrainingRequest("rnnsearch", settings={"upsample": 2})
+    with pytest.raises(InputError, match="setting 'upsample' is for training on synthetic pairs"):
+        train_model(request, TrainingFiles(files.corpus, files.dev), str(tmp_path / "model"), "cpu")
