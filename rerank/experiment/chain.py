@@ -12,8 +12,9 @@ from features.models.config import read_config
 from features.models.cost import CorpusSize, TimeFactors
 from features.models.settings import NO_ATTENTION
 from features.models.training.request import TrainingFiles, train_model
+from features.monolingual import MonolingualText
 from features.request import runs_code
-from moses_io.files.text import write_text
+from moses_io.files.text import ParallelFiles, write_text
 from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
@@ -82,22 +83,50 @@ def _spell_out(experiment: Experiment) -> Stage:
 
 
 def trainings(experiment: Experiment, device: str, costs: Costs) -> list[Stage]:
-    """Return one stage per model. A pair of models that train together has one stage."""
-    stages = []
-    for name, entry in experiment.models.items():
-        request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
-        files = TrainingFiles(corpus=request.reads(experiment.train), dev=experiment.dev.texts)
-        settings = {
-            "preset": request.preset,
-            "backward": request.backward,
-            "right_to_left": request.right_to_left,
-            "settings": [asdict(part) for part in request.settle()],
-        }
-        inputs = (*files.corpus.files, *files.dev.files, start)
-        train = partial(train_model, request, files, device=device, start=start, resume=True)
-        folder, work = experiment.model(name), costs.training(name)
-        stages.append(folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work))
-    return stages
+    """Return one stage per model. A pair of models that train together has one stage.
+
+    Before the models that also train on monolingual text, a stage translates it.
+    """
+    beside = [name for name in experiment.models if experiment.uses_synthetic(name)]
+    stages = [_train(experiment, name, device, costs) for name in experiment.models if name not in beside]
+    if beside:
+        stages.append(_back_translate(experiment, device, costs))
+    return stages + [_train(experiment, name, device, costs) for name in beside]
+
+
+def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stage:
+    """Return the stage that trains a model or a pair of models."""
+    entry = experiment.models[name]
+    request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
+    synthetic = experiment.synthetic if experiment.uses_synthetic(name) else None
+    files = TrainingFiles(request.reads(experiment.train), dev=experiment.dev.texts, synthetic=synthetic)
+    settings = {
+        "preset": request.preset,
+        "backward": request.backward,
+        "right_to_left": request.right_to_left,
+        "settings": [asdict(part) for part in request.settle()],
+    }
+    inputs = (*files.corpus.files, *files.dev.files, start, *(synthetic.files if synthetic else ()))
+    train = partial(train_model, request, files, device=device, start=start, resume=True)
+    folder, work = experiment.model(name), costs.training(name)
+    return folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work)
+
+
+def _back_translate(experiment: Experiment, device: str, costs: Costs) -> Stage:
+    """Return the stage that translates the monolingual text."""
+    model, output = experiment.model(experiment.back_translator), experiment.synthetic
+    longest = experiment.models[experiment.back_translator].request.settle()[1].max_length
+    text = MonolingualText(experiment.monolingual, costs.most_monolingual, longest, experiment.references)
+    action = partial(_write_synthetic, model, text, output, device)
+    inputs, settings = (model, experiment.monolingual, *experiment.references), [text.most, text.longest]
+    work = costs.back_translation()
+    return Stage("back-translate", inputs, settings, output.files, action, apart=True, work=work)
+
+
+def _write_synthetic(model: str, text: MonolingualText, output: ParallelFiles, device: str) -> None:
+    from features.models.decoding.backtranslation import back_translate
+
+    back_translate(model, text, output, Resources(device))
 
 
 def _compare(

@@ -58,6 +58,9 @@ TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-
 TWO_CORES = 1.5
 """Factor on the speed of tuners on two cores, as they have two threads, relative to one core."""
 
+MONOLINGUAL = 5
+"""Maximum sentences of monolingual text for each sentence pair of the corpus."""
+
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
 
@@ -147,8 +150,38 @@ class Costs:
         request, folder = self._experiment.models[name].request, self._experiment.model(name)
         files = self._experiment.dev.texts
         dev = text_size(files.source), text_size(files.target)
-        seconds = training_seconds(request, self.corpus, dev, aligned=self._experiment.train.alignment != "")
+        corpus = self._with_synthetic(request) if self._experiment.uses_synthetic(name) else self.corpus
+        seconds = training_seconds(request, corpus, dev, aligned=self._experiment.train.alignment != "")
         return Work("train", START + seconds * self._factors.training, _trained(request, folder))
+
+    @property
+    def most_monolingual(self) -> int:
+        """Maximum number of sentences of monolingual text that are translated."""
+        return int(MONOLINGUAL * self.corpus[1].lines)
+
+    @functools.cached_property
+    def synthetic(self) -> CorpusSize:
+        """Expected sizes of both sides of the monolingual text that is translated. Lines are as long as the corpus."""
+        whole = text_size(self._experiment.monolingual)
+        target = whole.part(min(1.0, self.most_monolingual / max(1, whole.lines)))
+        source = self.corpus[0].part(target.words / max(1, self.corpus[1].words))
+        return replace(source, lines=target.lines), target
+
+    def back_translation(self) -> Work:
+        """Return the work of translating the monolingual text."""
+        model, (source, target) = self._model(self._experiment.model(self._experiment.back_translator)), self.synthetic
+        # The model is a backward one: its source is the monolingual text.
+        seconds = self._factors.forward * model.seconds(target.words, SEARCH * source.words)
+        return Work("back-translate", START + seconds)
+
+    def _with_synthetic(self, request: TrainingRequest) -> CorpusSize:
+        """Return the sizes of an epoch of a model that trains on the monolingual text, too."""
+        times = request.settle()[1].upsample
+        source, target = (
+            replace(real, lines=times * real.lines + new.lines, words=times * real.words + new.words)
+            for real, new in zip(self.corpus, self.synthetic, strict=True)
+        )
+        return source, target
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""

@@ -35,7 +35,7 @@ SET = "{set}"
 
 TAKEN = (
     "dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence",
-    "shortlist", "plan",
+    "shortlist", "plan", "synthetic",
 )  # fmt: skip
 """Reserved names: files in the folder of results have them."""
 
@@ -97,9 +97,36 @@ def read_shortlist(value: Any, features: Mapping[str, FeatureRequest], planned: 
 
 def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
     """Read the table of a corpus, with paths relative to `folder`. Raise `InputError` if a key is wrong."""
-    check_keys(table, ("source", "target", "alignment"), "train.")
+    check_keys(table, ("source", "target", "alignment", "monolingual"), "train.")
     keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
     return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
+
+
+def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "ModelEntry"], unplanned: bool) -> str:
+    """Return the path of the monolingual text in the table of a corpus, or an empty string.
+
+    Args:
+        table: the table.
+        folder: base folder of relative paths.
+        models: the models of the experiment.
+        unplanned: whether models are still to be chosen.
+
+    Raises:
+        InputError: the value is no path, models are still to be chosen, no model is a backward model, which would
+            translate the text, or a model has a setting for synthetic pairs and there are none.
+    """
+    text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
+    if text and unplanned:
+        raise InputError(
+            "train.monolingual: models that `run` chooses do not use it yet. Name the models, one of them backward"
+        )
+    if text and models and not any(entry.request.backward for entry in models.values()):
+        raise InputError("train.monolingual: expected a backward model in [models], which translates this text")
+    for name, entry in models.items():
+        if not text or entry.request.backward or entry.request.symmetric:
+            with at(f"models.{name}: "):
+                entry.request.check_synthetic(None)
+    return text
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ class Experiment:
 
     Attributes:
         train: corpus that models are trained on.
+        monolingual: text of the target language that forward models are trained on, too, or empty. The first backward
+            model translates it.
         dev: set on which the weights are tuned. It also decides when the training of a model stops.
         selection: set on which the tuner `auto` compares tuners, or None if there is none.
         tests: test sets by name. They are reranked and, if they have references, evaluated.
@@ -84,6 +86,7 @@ class Experiment:
     trained_models: str = ""
     unplanned: Unplanned | None = None
     text: str = ""
+    monolingual: str = ""
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
@@ -94,7 +97,28 @@ class Experiment:
     def files(self) -> list[str]:
         """Paths of the corpus, the files of all sets and the initial weights."""
         lists = [path for part in self.sets.values() for path in part.files]
-        return [*self.train.files, *lists, self.initial_weights]
+        texts = [*self.train.files, *([self.monolingual] if self.monolingual else [])]
+        return [*texts, *lists, self.initial_weights]
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Paths of the references of all sets."""
+        return tuple(path for part in self.sets.values() for path in part.reference)
+
+    @property
+    def synthetic(self) -> ParallelFiles:
+        """The monolingual text, or a part of it, with its translation."""
+        return ParallelFiles(self.result("synthetic.source.gz"), self.result("synthetic.target.gz"))
+
+    @property
+    def back_translator(self) -> str:
+        """Name of the model that translates the monolingual text."""
+        return next(name for name, entry in self.models.items() if entry.request.backward)
+
+    def uses_synthetic(self, name: str) -> bool:
+        """Return whether a model is trained on the monolingual text, too."""
+        request = self.models[name].request
+        return self.monolingual != "" and not (request.backward or request.symmetric)
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder in the folder of results."""

@@ -22,6 +22,7 @@ from rerank.experiment.entries import (
     known_folder,
     read_corpus,
     read_model,
+    read_monolingual,
     read_set,
     read_shortlist,
     read_tests,
@@ -106,7 +107,8 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     check_keys(values, KEYS)
     unplanned = _unplanned(values, folder)
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
-    train = read_corpus(as_table(values.get("train", {}), "train"), folder)
+    corpus = as_table(values.get("train", {}), "train")
+    train = read_corpus(corpus, folder)
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
     models = grouped(models, groups)
     features = _features(feature_texts(values), groups, models, folder, _code(values, folder))
@@ -116,6 +118,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
     return Experiment(
         train=train,
+        monolingual=read_monolingual(corpus, folder, models, unplanned is not None),
         dev=read_set(values.get("dev", {}), "dev", folder),
         selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
         tests=read_tests(values.get("test", []), folder),

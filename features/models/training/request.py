@@ -68,7 +68,10 @@ class TrainingRequest:
                 "to predict machine translations"
             )
         if not synthetic and self.settle()[1].upsample > 1:
-            raise InputError("setting 'upsample' is for training on synthetic pairs: --synthetic-source FILE")
+            raise InputError(
+                "setting 'upsample' is for training on synthetic pairs: --synthetic-source FILE, or "
+                "train.monolingual in an experiment file"
+            )
 
     def check_corpus(self, corpus: ParallelFiles) -> None:
         """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""

@@ -1,0 +1,116 @@
+"""Monolingual text in an experiment: it is translated once, and forward models train on it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from features.feature import Resources
+from features.models.config import WEIGHTS
+from features.models.training.request import TrainingFiles, TrainingRequest, train_model
+from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles, read_lines
+from rerank.experiment.chain import stages_of
+from rerank.experiment.costs import MONOLINGUAL
+from rerank.experiment.file import parse_experiment, read_experiment
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+EXPERIMENT = """\
+output = "work"
+initial_weights = "moses.ini"
+train = { source = "train.de", target = "train.en", monolingual = "mono.en" }
+dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
+
+[models]
+forward = { preset = "rnnsearch", hidden_size = 8, embedding_size = 8, attention_size = 8, epochs = 1, upsample = 2 }
+backward = { preset = "rnnsearch", backward = true, hidden_size = 8, embedding_size = 8, epochs = 1 }
+
+[features]
+NMT = "neural:forward"
+Back = "neural:backward"
+
+[tuning]
+tuner = "kbmira"
+iterations = 3
+runs = 1
+folds = 0
+"""
+
+
+@pytest.fixture
+def folder(small: Callable[..., Path], sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with an experiment of ten sentences and a monolingual text."""
+    folder = small(pairs=30, sentences=10, candidates=6)
+    lines = (sample / "train.en").read_text(encoding="utf-8").splitlines(keepends=True)
+    references = (folder / "dev.en").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "mono.en").write_text("".join([*lines[100:140], references[3]]), encoding="utf-8")
+    (folder / "e.toml").write_text(EXPERIMENT)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_forward_models_train_on_the_translated_text(jobs: int, command: Command, folder: Path, tmp_path: Path) -> None:
+    status, _, err = command("run", "e.toml", "--jobs", jobs)
+    assert status == 0
+    assert "mono.en: 1 sentence also among the references, left out" in err
+    order = re.findall(r"^\[\d+/\d+\] (train \w+|back-translate)", err, re.MULTILINE)
+    assert order == ["train backward", "back-translate", "train forward"]
+    synthetic = ParallelFiles(str(folder / "work/synthetic.source.gz"), str(folder / "work/synthetic.target.gz"))
+    assert read_lines(synthetic.target) == read_lines("mono.en")[:40]
+    files = TrainingFiles(ParallelFiles("train.de", "train.en"), ParallelFiles("dev.de", "dev.en"), synthetic)
+    settings = {"hidden_size": 8, "embedding_size": 8, "attention_size": 8, "epochs": 1, "upsample": 2}
+    train_model(TrainingRequest("rnnsearch", settings=settings), files, str(tmp_path / "alone"), "cpu")
+    if jobs == 1:  # otherwise a model trains on fewer threads
+        trained, alone = (load_file(path / WEIGHTS) for path in (folder / "work/models/forward", tmp_path / "alone"))
+        assert all(bool((trained[name] == alone[name]).all()) for name in alone)
+    status, _, err = command("run", "e.toml", "--jobs", jobs)
+    assert status == 0 and len(re.findall(r"^\[", err, re.MULTILINE)) == err.count(": up to date") > 5
+
+
+def test_another_text_is_translated_again(command: Command, folder: Path) -> None:
+    command("run", "e.toml")
+    (folder / "mono.en").write_text("a man .\n")
+    status, _, err = command("run", "e.toml")
+    assert status == 0 and re.search(r"train backward: up to date", err)
+    assert read_lines(str(folder / "work/synthetic.target.gz")) == ["a man ."]
+    assert re.search(r"^\[2/\d+\] back-translate(?!: up)", err, re.MULTILINE)
+    assert re.search(r"^\[3/\d+\] train forward(?!: up)", err, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("backward = true, ", "", r"train.monolingual: expected a backward model in \[models\], which translates this"),
+        (', monolingual = "mono.en"', "", r"models.forward: setting 'upsample' is for training on synthetic pairs"),
+        ("backward = true", "backward = true, upsample = 3", r"models.backward: setting 'upsample' is for training on"),
+        ("mono.en", "none.en", r"none.en: No such file or directory"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(before: str, after: str, message: str, command: Command, folder: Path) -> None:
+    (folder / "e.toml").write_text(EXPERIMENT.replace(before, after, 1))
+    status, _, err = command("run", "e.toml")
+    assert status == 2 and re.search(message, err.splitlines()[-1])
+    assert not (folder / "work" / "models").exists()
+
+
+def test_models_that_are_chosen_do_not_use_it_yet() -> None:
+    tables = EXPERIMENT.partition("[models]")[0]
+    with pytest.raises(InputError, match=r"train\.monolingual: models that `run` chooses do not use it yet"):
+        parse_experiment(tables.encode(), "e.toml")
+
+
+def test_a_long_text_counts_up_to_a_multiple_of_the_corpus(folder: Path) -> None:
+    """In the expected time of the stages."""
+    seconds: dict[int, dict[str, float]] = {}
+    for times in (1, MONOLINGUAL, 2 * MONOLINGUAL):
+        (folder / "mono.en").write_text("a man sits there .\n" * 30 * times)
+        stages = stages_of(read_experiment("e.toml"), Resources("cpu"))
+        seconds[times] = {stage.name: stage.work.seconds for stage in stages if stage.work}
+    for name in ("back-translate", "train forward"):
+        short, long, longer = (each[name] for each in seconds.values())
+        assert short < long == pytest.approx(longer)
+    assert len({each["train backward"] for each in seconds.values()}) == 1
