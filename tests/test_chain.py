@@ -436,7 +436,7 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
         ),
         (
             ["--preset", "encdec", "--set", "guided_alignment=1"],
-            "setting 'guided_alignment' needs a decoder with attention, not 'no-attention'",
+            "setting 'guided_alignment' needs a decoder with attention to the source",
         ),
         (["--preset", "rnnserch"], "unknown preset 'rnnserch'. Did you mean 'rnnsearch'?"),
         (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'. Did you mean 'hidden_size'?"),

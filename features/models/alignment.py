@@ -13,7 +13,7 @@ from features.models.config import read_config
 from features.models.device import find_device, within_memory
 from features.models.folder import Model, load_model
 from features.models.scoring.alone import SentencePair, score_pairs
-from features.models.settings import NO_ATTENTION, rows_ahead
+from features.models.settings import rows_ahead
 from moses_io.alignment import Alignment, turned
 from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
@@ -54,8 +54,8 @@ class Aligner:
         if symmetrize and len(directions) == 1:
             raise InputError(f"--symmetrize needs a forward and a backward model, found only {directions.pop()} models")
         for folder, config in configs.items():
-            if config.architecture.decoder == NO_ATTENTION:
-                raise InputError(f"{folder}: a model with decoder 'no-attention' cannot align")
+            if not config.architecture.attends:
+                raise InputError(f"{folder}: a model without attention to the source cannot align")
         self._join = SYMMETRIZATIONS[symmetrize or DEFAULT]
         place = find_device(device)
         self._folders, self._models = folders, [load_model(Path(folder), place) for folder in folders]

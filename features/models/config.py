@@ -46,8 +46,8 @@ class ModelConfig:
     @property
     def parts(self) -> list[str]:
         """Names of the files of such a model, except for weights."""
-        kinds = ("vocabulary", "bpe") if self.training.bpe else ("vocabulary",)
-        return [CONFIG, *(f"{side}.{kind}" for side in SIDES for kind in kinds)]
+        cut = SIDES[self.architecture.language_model :] if self.training.bpe else ()  # sides with subwords
+        return [CONFIG, *(f"{side}.vocabulary" for side in SIDES), *(f"{side}.bpe" for side in cut)]
 
 
 _TEXTS = {

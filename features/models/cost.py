@@ -127,6 +127,8 @@ def products_of(architecture: Architecture, training: Training, corpus: CorpusSi
     """Return the multiplications of a model. `corpus` are the sizes of the texts that it is trained on."""
     vocabulary = training.bpe or min(corpus[1].vocabulary, training.vocabulary_size or math.inf)
     products = multiply_adds(architecture, int(vocabulary))
+    if architecture.language_model:
+        products = 0, products[1]
     source, target = (
         count * (side.subwords_per_word if training.bpe else 1) for count, side in zip(products, corpus, strict=True)
     )
@@ -164,6 +166,8 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
         corpus: sizes of the texts that the model reads and predicts.
     """
     architecture, training = request.settle()
+    if architecture.language_model:
+        corpus = corpus[0].like(corpus[0].lines, 0), corpus[1]
     model = products_of(architecture, training, corpus)
     positions = _positions(training, corpus)
     layers = (architecture.encoder_layers, architecture.decoder_layers)

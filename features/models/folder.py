@@ -33,7 +33,7 @@ from features.models.config import (
 from features.models.device import within_memory
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture
-from features.models.vocabulary import Vocabulary, load_vocabulary
+from features.models.vocabulary import NoWords, Vocabulary, load_vocabulary
 from features.progress import log
 from moses_io.files.errors import InputError
 from moses_io.files.folders import LOCK, locked, make_folder
@@ -151,6 +151,12 @@ def digest_of_model(folder: Path, config: ModelConfig, weights: str) -> str:
     return digest_of(folder, [*config.parts, *record, weights])
 
 
+def load_vocabularies(folder: Path, config: ModelConfig) -> tuple[Vocabulary, Vocabulary]:
+    """Load the vocabularies of source and target. Raise `InputError` as `load_vocabulary` does."""
+    source, target = (load_vocabulary(folder, side, f"{side}.bpe" in config.parts) for side in SIDES)
+    return NoWords() if config.architecture.language_model else source, target
+
+
 def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) -> Model:
     """Load a model folder and check that its parts match.
 
@@ -163,7 +169,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     check_plain(weights)
     before = weights.stat()
     digest = digest_of_model(folder, config, weights_name)
-    source, target = (load_vocabulary(folder, side, config.training.bpe > 0) for side in SIDES)
+    source, target = load_vocabularies(folder, config)
     with within_memory(f"the model {folder} does not fit"):
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
     if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights

@@ -74,6 +74,17 @@ _GNMT = {
 They continue with SGD after Adam, and only their bottom encoder layer is bidirectional.
 """
 
+_ZAREMBA = {
+    "embedding_size": 650, "hidden_size": 650, "decoder_layers": 2, "encoder_layers": 2, "tied_softmax": False,
+    "vocabulary_size": 10000, "min_frequency": 1, "batch_size": 20, "init_range": 0.05, "clip_norm": 5,
+    "optimizer": "sgd", "learning_rate": 1, "schedule": "halving", "decay_start": 6, "epochs": 39, "patience": 39,
+    "dropout": 0.5,
+}  # fmt: skip
+"""Zaremba et al. 2014, section 4.1, the medium LSTM.
+
+They read a text without sentence boundaries in pieces of 35 words, and divide the rate by 1.2 instead of 2.
+"""
+
 
 def _luong(score: str, window: str = "global") -> Preset:
     feed = "none" if score == "location" else "output"
@@ -123,6 +134,22 @@ PRESETS: dict[str, Preset] = {
         "transformer with normalization before each sublayer (Vaswani et al. 2017; Xiong et al. 2020)",
         Architecture(
             encoder="transformer", decoder="transformer", decoder_layers=3, encoder_layers=3,
+            embedding_size=256, hidden_size=256,
+        ),
+        Training(epochs=20, batch_tokens=2000, learning_rate=0.002, label_smoothing=0.1), _VASWANI,
+    ),
+    "lstm-lm": Preset(
+        "LSTM language model of the target, which reads no source (after Zaremba et al. 2014)",
+        Architecture(
+            encoder="unidirectional", decoder=NO_ATTENTION, language_model=True, embedding_size=256, hidden_size=512,
+            tied_softmax=True,
+        ),
+        paper=_ZAREMBA,
+    ),
+    "transformer-lm": Preset(
+        "transformer language model of the target, which reads no source (Vaswani et al. 2017; Xiong et al. 2020)",
+        Architecture(
+            encoder="transformer", decoder="transformer", language_model=True, decoder_layers=3, encoder_layers=1,
             embedding_size=256, hidden_size=256,
         ),
         Training(epochs=20, batch_tokens=2000, learning_rate=0.002, label_smoothing=0.1), _VASWANI,

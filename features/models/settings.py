@@ -40,6 +40,7 @@ class Architecture:
     memory_size: int = 32  # size of the memory of each source position in the term `memory`
     fertility_size: int = 0  # size of the hidden layer of global fertility (0: H)
     tied_softmax: bool = False  # softmax shares the target word vectors, and its input is projected from H to E
+    language_model: bool = False  # p(target): every source is read as an empty one
     lexicon: str = "none"  # word translation probabilities in the softmax: `none`, as a `bias`, or in a `mixture`
     attention_heads: int = 4  # attention heads of a transformer, of which H must be a multiple
     feedforward_size: int = 512  # hidden size of a transformer's feed-forward sublayers
@@ -48,6 +49,11 @@ class Architecture:
     def annotation(self) -> int:
         """Size of an annotation, the encoder's output for a source position."""
         return 2 * self.hidden_size if self.encoder == "bidirectional" else self.hidden_size
+
+    @property
+    def attends(self) -> bool:
+        """Whether the decoder has attention to source words."""
+        return self.decoder != NO_ATTENTION and not self.language_model
 
     @property
     def recurrent(self) -> bool:
@@ -206,10 +212,23 @@ def override(architecture: Architecture, training: Training, values: dict[str, A
 
 def check(architecture: Architecture) -> None:
     """Raise `InputError` if settings of the architecture are incompatible."""
-    a = architecture
-    for holds, reason in (*_transformer_rules(a), *_attention_rules(a), *_decoder_rules(a), *_encoder_rules(a)):
+    rules = (_language_model_rules, _transformer_rules, _attention_rules, _decoder_rules, _encoder_rules)
+    for holds, reason in (rule for each in rules for rule in each(architecture)):
         if not holds:
             raise InputError(reason)
+
+
+def _language_model_rules(a: Architecture) -> Rules:
+    return (
+        (
+            not a.language_model or a.decoder in (NO_ATTENTION, "transformer"),
+            "language_model needs decoder=no-attention or transformer",
+        ),
+        (
+            not (a.language_model and (a.objectives or a.lexicon != "none" or a.contextual_embeddings)),
+            "a language model has no source for objectives, a lexicon or contextual_embeddings",
+        ),
+    )
 
 
 def _attention_rules(a: Architecture) -> Rules:
@@ -297,7 +316,7 @@ def check_values(names: Sequence[str], architecture: Architecture) -> None:
     if "fertility" in names and "fertility" not in architecture.objectives:
         raise InputError("a model without global fertility, which the value fertility needs")
     refused = [name for name in names if name in VALUES and VALUES[name].of_attention]
-    if refused and architecture.decoder == NO_ATTENTION:
+    if refused and not architecture.attends:
         raise InputError(f"a model without attention, which {', '.join(refused)} needs")
 
 

@@ -206,6 +206,17 @@ class Vocabulary:
                 stream.write(self.subwords.model)
 
 
+class NoWords(Vocabulary):
+    """The source vocabulary of a language model: all sources are read as empty ones."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def cut(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
+        """Return an empty list for each token."""
+        return [[] for _ in tokens]
+
+
 def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training, always: Sequence[str] = ()) -> Vocabulary:
     """Build the vocabulary of a tokenized corpus.
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from features.feature import Resources
 from features.models.config import read_config
 from features.models.cost import CorpusSize, TimeFactors
-from features.models.settings import NO_ATTENTION
+from features.models.settings import Training
 from features.models.training.request import TrainingFiles, train_model
-from features.monolingual import MonolingualText
+from features.monolingual import Selection
 from features.request import runs_code
-from moses_io.files.text import ParallelFiles, write_text
+from moses_io.files.text import write_text
 from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
@@ -85,20 +85,22 @@ def _spell_out(experiment: Experiment) -> Stage:
 def trainings(experiment: Experiment, device: str, costs: Costs) -> list[Stage]:
     """Return one stage per model. A pair of models that train together has one stage.
 
-    Before the models that also train on monolingual text, a stage translates it.
+    Before the models that also train on monolingual text, one stage selects its sentences and another translates them.
     """
-    beside = [name for name in experiment.models if experiment.uses_synthetic(name)]
-    stages = [_train(experiment, name, device, costs) for name in experiment.models if name not in beside]
-    if beside:
+    synthetic = {name: files for name in experiment.models if (files := experiment.synthetic(name))}
+    stages = [_train(experiment, name, device, costs) for name in experiment.models if name not in synthetic]
+    if synthetic:
+        stages.append(_select(experiment, costs))
+    if any(files.source == experiment.back_translations for files in synthetic.values()):
         stages.append(_back_translate(experiment, device, costs))
-    return stages + [_train(experiment, name, device, costs) for name in beside]
+    return stages + [_train(experiment, name, device, costs) for name in synthetic]
 
 
 def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stage:
     """Return the stage that trains a model or a pair of models."""
     entry = experiment.models[name]
     request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
-    synthetic = experiment.synthetic if experiment.uses_synthetic(name) else None
+    synthetic = experiment.synthetic(name)
     files = TrainingFiles(request.reads(experiment.train), dev=experiment.dev.texts, synthetic=synthetic)
     settings = {
         "preset": request.preset,
@@ -112,18 +114,25 @@ def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stag
     return folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work)
 
 
+def _select(experiment: Experiment, costs: Costs) -> Stage:
+    """Return the stage that selects sentences of the monolingual text."""
+    selection = Selection(costs.most_monolingual, Training().max_length, experiment.references)
+    text, output = experiment.monolingual, experiment.selected
+    action = partial(selection.write, text, output)
+    settings = [selection.most, selection.longest]
+    return Stage("select monolingual text", (text, *selection.excluded), settings, (output,), action, work=SHORT)
+
+
 def _back_translate(experiment: Experiment, device: str, costs: Costs) -> Stage:
-    """Return the stage that translates the monolingual text."""
-    model, output = experiment.model(experiment.back_translator), experiment.synthetic
-    longest = experiment.models[experiment.back_translator].request.settle()[1].max_length
-    text = MonolingualText(experiment.monolingual, costs.most_monolingual, longest, experiment.references)
-    action = partial(_write_synthetic, model, text, output, device)
-    inputs, settings = (model, experiment.monolingual, *experiment.references), [text.most, text.longest]
+    """Return the stage that translates the selected sentences of the monolingual text."""
+    model, text = experiment.model(experiment.back_translator), experiment.selected
+    output = experiment.back_translations
+    action = partial(_write_translations, model, text, output, device)
     work = costs.back_translation()
-    return Stage("back-translate", inputs, settings, output.files, action, apart=True, work=work)
+    return Stage("back-translate", (model, text), None, (output,), action, apart=True, work=work)
 
 
-def _write_synthetic(model: str, text: MonolingualText, output: ParallelFiles, device: str) -> None:
+def _write_translations(model: str, text: str, output: str, device: str) -> None:
     from features.models.decoding.backtranslation import back_translate
 
     back_translate(model, text, output, Resources(device))
@@ -252,12 +261,12 @@ def attentive(experiment: Experiment) -> dict[str, str]:
     """
     requests = [request for request in experiment.features.values() if request.row.takes == "models"]
     names = dict.fromkeys(part for request in requests for part in request.parts)
-    return {name: experiment.model(name) for name in names if _decoder(experiment, name) != NO_ATTENTION}
+    return {name: experiment.model(name) for name in names if _attends(experiment, name)}
 
 
-def _decoder(experiment: Experiment, name: str) -> str:
+def _attends(experiment: Experiment, name: str) -> bool:
     entry = experiment.models.get(name.partition("/")[0])
-    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).decoder
+    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).attends
 
 
 def evaluate(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) -> Stage:

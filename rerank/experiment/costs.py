@@ -150,7 +150,7 @@ class Costs:
         request, folder = self._experiment.models[name].request, self._experiment.model(name)
         files = self._experiment.dev.texts
         dev = text_size(files.source), text_size(files.target)
-        corpus = self._with_synthetic(request) if self._experiment.uses_synthetic(name) else self.corpus
+        corpus = self._with_synthetic(request) if self._experiment.synthetic(name) else self.corpus
         seconds = training_seconds(request, corpus, dev, aligned=self._experiment.train.alignment != "")
         return Work("train", START + seconds * self._factors.training, _trained(request, folder))
 

@@ -35,7 +35,7 @@ SET = "{set}"
 
 TAKEN = (
     "dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence",
-    "shortlist", "plan", "synthetic",
+    "shortlist", "plan", "monolingual",
 )  # fmt: skip
 """Reserved names: files in the folder of results have them."""
 
@@ -112,15 +112,18 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
         unplanned: whether models are still to be chosen.
 
     Raises:
-        InputError: the value is no path, models are still to be chosen, no model is a backward model, which would
-            translate the text, or a model has a setting for synthetic pairs and there are none.
+        InputError: the value is no path, models are still to be chosen, a forward model trains on the text and no model
+            is a backward model, which would translate it, or a model has a setting for synthetic pairs and there are
+            none.
     """
     text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
     if text and unplanned:
         raise InputError(
             "train.monolingual: models that `run` chooses do not use it yet. Name the models, one of them backward"
         )
-    if text and models and not any(entry.request.backward for entry in models.values()):
+    requests = [entry.request for entry in models.values()]
+    needed = any(not (each.backward or each.symmetric or each.language_model) for each in requests)
+    if text and needed and not any(each.backward for each in requests):
         raise InputError("train.monolingual: expected a backward model in [models], which translates this text")
     for name, entry in models.items():
         if not text or entry.request.backward or entry.request.symmetric:

@@ -54,8 +54,8 @@ class Experiment:
 
     Attributes:
         train: corpus that models are trained on.
-        monolingual: text of the target language that forward models are trained on, too, or empty. The first backward
-            model translates it.
+        monolingual: text of the target language that forward models and language models are trained on, too, or empty.
+            The first backward model translates it.
         dev: set on which the weights are tuned. It also decides when the training of a model stops.
         selection: set on which the tuner `auto` compares tuners, or None if there is none.
         tests: test sets by name. They are reranked and, if they have references, evaluated.
@@ -106,19 +106,26 @@ class Experiment:
         return tuple(path for part in self.sets.values() for path in part.reference)
 
     @property
-    def synthetic(self) -> ParallelFiles:
-        """The monolingual text, or a part of it, with its translation."""
-        return ParallelFiles(self.result("synthetic.source.gz"), self.result("synthetic.target.gz"))
+    def selected(self) -> str:
+        """Path of the selected sentences of the monolingual text."""
+        return self.result("monolingual.gz")
+
+    @property
+    def back_translations(self) -> str:
+        """Path of their translations by `back_translator`."""
+        return self.result("monolingual.translations.gz")
 
     @property
     def back_translator(self) -> str:
         """Name of the model that translates the monolingual text."""
         return next(name for name, entry in self.models.items() if entry.request.backward)
 
-    def uses_synthetic(self, name: str) -> bool:
-        """Return whether a model is trained on the monolingual text, too."""
+    def synthetic(self, name: str) -> ParallelFiles | None:
+        """Return the synthetic pairs that a model is trained on beside the corpus, or None if there are none."""
         request = self.models[name].request
-        return self.monolingual != "" and not (request.backward or request.symmetric)
+        if not self.monolingual or request.backward or request.symmetric:
+            return None
+        return ParallelFiles(self.selected if request.language_model else self.back_translations, self.selected)
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder in the folder of results."""

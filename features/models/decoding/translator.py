@@ -141,6 +141,8 @@ class Translator:
             folders, self._device, "models that translate together must agree in this", resources.precision, backward
         )
         first = self._members.models[0]
+        if first.config.architecture.language_model:
+            raise InputError(f"{folders[0]}: a language model, which does not translate. Use forward models")
         if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from features.links import NO_LINKS, WIDTH, packed_links, turned
-from features.models.config import RECORD, SIDES, WEIGHTS, ModelConfig, read_config
+from features.models.config import RECORD, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
-from features.models.folder import Model, check_free, create_folder, load_model, outline
+from features.models.folder import Model, check_free, create_folder, load_model, load_vocabularies, outline
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.tables import find
@@ -26,7 +26,7 @@ from features.models.training.encoding import encode, planned_updates
 from features.models.training.learner import Learner
 from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.ranks import ALONE, Ranks
-from features.models.vocabulary import PADDING, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
+from features.models.vocabulary import PADDING, UNKNOWN, NoWords, Vocabulary, build_vocabulary
 from features.progress import log
 from features.ragged import Ragged
 from features.sentences import Sentences, TokenPair, TokenPairs, line_of
@@ -75,6 +75,11 @@ class Task:
         return self.models[0].training
 
     @property
+    def language_model(self) -> bool:
+        """Whether the model reads no source."""
+        return self.models[0].architecture.language_model
+
+    @property
     def folders(self) -> list[Path]:
         """Folder of each model."""
         return self._of_models(self.folder)
@@ -116,7 +121,8 @@ def begin_run(task: Task, resume: bool) -> Run:
         # Words that only occur in synthetic pairs are rare in the real ones, and would enlarge the softmax.
         pairs = corpus.pairs if task.settings.bpe else corpus.real
         tags = [TAG] if len(task.synthetic) and task.settings.tag else []
-        vocabularies = [vocabulary_of(pairs.source, task.settings, tags), vocabulary_of(pairs.target, task.settings)]
+        source = NoWords() if task.language_model else vocabulary_of(pairs.source, task.settings, tags)
+        vocabularies = [source, vocabulary_of(pairs.target, task.settings)]
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
         create_folder(learner.folder, learner.config, learner.source, learner.target)
@@ -153,8 +159,7 @@ def resume_run(task: Task, checkpoint: Path) -> Run:
     """
     corpus = _corpus_of(task)
     _check_same(task)
-    pieces = task.settings.bpe > 0
-    vocabularies = [load_vocabulary(task.folders[0], side, pieces) for side in SIDES]
+    vocabularies = load_vocabularies(task.folders[0], task.models[0])
     run = _run(task, corpus, _learners(task, vocabularies, []))
     restore(run, checkpoint)
     for folder in task.folders:
@@ -200,7 +205,7 @@ def usable(pair: TokenPair, settings: Training) -> bool:
 def _corpus_of(task: Task) -> _Corpus:
     """Return the pairs that a training uses. Raise `InputError` if no real pair is usable."""
     settings, pairs, links = task.settings, TokenPairs.of(task.corpus), packed_links(task.links)
-    kept = _usable_pairs(pairs, settings)
+    kept = _usable_pairs(pairs, task)
     if not kept.any():
         raise InputError(
             f"no sentence pair to train on: each has an empty side or more than {settings.max_length} words"
@@ -209,7 +214,7 @@ def _corpus_of(task: Task) -> _Corpus:
     synthetic = TokenPairs.of(task.synthetic)
     if not len(synthetic):
         return _Corpus(real, real_links, real, real_links)
-    synthetic = synthetic.select(_usable_pairs(synthetic, settings))
+    synthetic = synthetic.select(_usable_pairs(synthetic, task))
     if settings.tag:
         synthetic = TokenPairs(synthetic.source.after(TAG), synthetic.target)
     no_links = Ragged(real_links.values[:0], np.zeros(len(synthetic) + 1, np.int64))
@@ -217,10 +222,11 @@ def _corpus_of(task: Task) -> _Corpus:
     return _Corpus(real.times(settings.upsample).joined(synthetic), all_links, real, real_links)
 
 
-def _usable_pairs(pairs: TokenPairs, settings: Training) -> NDArray[np.bool_]:
-    """Return for each pair (P,) whether it is `usable`."""
-    lengths = pairs.source.numbers.lengths, pairs.target.numbers.lengths  # (P,) both
-    kept: NDArray[np.bool_] = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= settings.max_length)  # (P,)
+def _usable_pairs(pairs: TokenPairs, task: Task) -> NDArray[np.bool_]:
+    """Return for each pair (P,) whether it is `usable`. Language models do not read the source."""
+    sides = [pairs.target] if task.language_model else [pairs.source, pairs.target]
+    lengths = np.stack([side.numbers.lengths for side in sides])  # (1 or 2, P)
+    kept: NDArray[np.bool_] = (lengths.min(axis=0) > 0) & (lengths.max(axis=0) <= task.settings.max_length)  # (P,)
     return kept
 
 

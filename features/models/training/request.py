@@ -11,7 +11,7 @@ from typing import Any
 from features.links import NO_LINKS, packed_links, turned
 from features.models.config import METRICS, ModelConfig
 from features.models.presets import find_preset, settle
-from features.models.settings import NO_ATTENTION, Architecture, Training
+from features.models.settings import Architecture, Training
 from features.ragged import Ragged
 from features.sentences import TokenPairs
 from moses_io.alignment import read_alignments
@@ -48,8 +48,10 @@ class TrainingRequest:
     def check(self, start: str) -> None:
         """Raise `InputError` if the model cannot be trained. `start` is the folder to start from, or empty."""
         architecture, training = self.settle()
-        if training.guided_alignment and architecture.decoder == NO_ATTENTION:
-            raise InputError("setting 'guided_alignment' needs a decoder with attention, not 'no-attention'")
+        if training.guided_alignment and not architecture.attends:
+            raise InputError("setting 'guided_alignment' needs a decoder with attention to the source")
+        if architecture.language_model and (self.backward or self.symmetric):
+            raise InputError("a language model predicts the target language only. Train it without --backward")
         if self.symmetric and architecture.decoder != "attend-first":
             raise InputError(
                 "the trace of both directions needs decoder 'attend-first', whose rows belong to the words"
@@ -117,6 +119,11 @@ class TrainingRequest:
     def symmetric(self) -> bool:
         """Whether both directions train together."""
         return find_preset(self.preset).symmetric
+
+    @property
+    def language_model(self) -> bool:
+        """Whether the model reads no source."""
+        return self.settle()[0].language_model
 
     @property
     def folders(self) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ def test_models_that_cannot_align(pointed: dict[str, Path], kept: Path, tmp_path
     config = json.loads((kept / "config.json").read_text())
     config["architecture"] |= {"decoder": "no-attention", "attention_terms": [], "objectives": []}
     (kept / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match="kept: a model with decoder 'no-attention' cannot align"):
+    with pytest.raises(InputError, match="kept: a model without attention to the source cannot align"):
         aligner(kept)
 
 

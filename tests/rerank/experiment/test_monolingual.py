@@ -57,9 +57,9 @@ def test_forward_models_train_on_the_translated_text(jobs: int, command: Command
     status, _, err = command("run", "e.toml", "--jobs", jobs)
     assert status == 0
     assert "mono.en: 1 sentence also among the references, left out" in err
-    order = re.findall(r"^\[\d+/\d+\] (train \w+|back-translate)", err, re.MULTILINE)
-    assert order == ["train backward", "back-translate", "train forward"]
-    synthetic = ParallelFiles(str(folder / "work/synthetic.source.gz"), str(folder / "work/synthetic.target.gz"))
+    order = re.findall(r"^\[\d+/\d+\] (train \w+|select monolingual text|back-translate)", err, re.MULTILINE)
+    assert order == ["train backward", "select monolingual text", "back-translate", "train forward"]
+    synthetic = ParallelFiles(*(f"work/monolingual.{name}gz" for name in ("translations.", "")))
     assert read_lines(synthetic.target) == read_lines("mono.en")[:40]
     files = TrainingFiles(ParallelFiles("train.de", "train.en"), ParallelFiles("dev.de", "dev.en"), synthetic)
     settings = {"hidden_size": 8, "embedding_size": 8, "attention_size": 8, "epochs": 1, "upsample": 2}
@@ -76,9 +76,9 @@ def test_another_text_is_translated_again(command: Command, folder: Path) -> Non
     (folder / "mono.en").write_text("a man .\n")
     status, _, err = command("run", "e.toml")
     assert status == 0 and re.search(r"train backward: up to date", err)
-    assert read_lines(str(folder / "work/synthetic.target.gz")) == ["a man ."]
-    assert re.search(r"^\[2/\d+\] back-translate(?!: up)", err, re.MULTILINE)
-    assert re.search(r"^\[3/\d+\] train forward(?!: up)", err, re.MULTILINE)
+    assert read_lines("work/monolingual.gz") == ["a man ."]
+    assert re.search(r"^\[3/\d+\] back-translate(?!: up)", err, re.MULTILINE)
+    assert re.search(r"^\[4/\d+\] train forward(?!: up)", err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,17 @@ def test_a_long_text_counts_up_to_a_multiple_of_the_corpus(folder: Path) -> None
         short, long, longer = (each[name] for each in seconds.values())
         assert short < long == pytest.approx(longer)
     assert len({each["train backward"] for each in seconds.values()}) == 1
+
+
+def test_language_models_need_no_translation(folder: Path) -> None:
+    """Nor a backward model."""
+    models = (
+        '[models]\nlm = { preset = "lstm-lm" }\nsym = { preset = "cohn-align-sym" }\n\n[features]\nLM = "neural:lm"\n\n'
+    )
+    tables = EXPERIMENT.partition("[models]")[0] + models + "[tuning]" + EXPERIMENT.partition("[tuning]")[2]
+    (folder / "e.toml").write_text(tables)
+    read = {stage.name: stage.inputs for stage in stages_of(read_experiment("e.toml"), Resources("cpu"))}
+    assert list(read)[:3] == ["train sym", "select monolingual text", "train lm"]
+    selected = str(folder / "work" / "monolingual.gz")
+    assert selected in read["train lm"] and selected not in read["train sym"]
+    assert "back-translate" not in read
