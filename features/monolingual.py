@@ -1,4 +1,4 @@
-"""Monolingual text of the target language, from which models learn beside the corpus."""
+"""Monolingual text of the target language, on which models train in addition to the corpus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
 from moses_io.files.text import encode, input_lines, tokens
 
-Tokens = tuple[str, ...]
+LONGEST = 80
+"""Default of the maximum number of words of a sentence, that of `max_length` in training."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Selection:
     """
 
     most: int
-    longest: int
+    longest: int = LONGEST
     excluded: tuple[str, ...] = ()
 
     def write(self, text: str, output: str) -> None:
@@ -35,24 +36,27 @@ class Selection:
         Raises:
             InputError: the text cannot be read, or no sentence is left.
         """
-        excluded = {tuple(tokens(line)) for path in self.excluded for line in input_lines(path)}
-        count = left_out = 0
-        for sentence in self._usable(text):
-            known = sentence in excluded
-            count, left_out = count + (not known), left_out + known
-        if not count:
-            raise InputError(f"{text}: no sentence of 1 to {self.longest} words that is not a reference")
+        excluded = {" ".join(tokens(line)) for path in self.excluded for line in input_lines(path)}
+        # References are left out after the choice, so that another reference does not change the other sentences.
+        count, left_out = sum(1 for _ in usable_sentences(text, self.longest)), 0
+        most = min(self.most, count)
+        with open_output(output) as stream:
+            for number, sentence in enumerate(usable_sentences(text, self.longest)):
+                if (number + 1) * most // count == number * most // count:
+                    continue
+                if sentence in excluded:
+                    left_out += 1
+                else:
+                    stream.write(encode(f"{sentence}\n"))
+            if left_out == most:
+                raise InputError(f"{text}: no sentence of 1 to {self.longest} words that is not a reference")
         if left_out:
             log.info(f"{text}: {counted(left_out, 'sentence')} also among the references, left out")
-        most = min(self.most, count)
-        allowed = (sentence for sentence in self._usable(text) if sentence not in excluded)
-        with open_output(output) as stream:
-            for number, sentence in enumerate(allowed):
-                if (number + 1) * most // count > number * most // count:
-                    stream.write(encode(f"{' '.join(sentence)}\n"))
 
-    def _usable(self, text: str) -> Iterator[Tokens]:
-        for line in input_lines(text):
-            sentence = tuple(tokens(line))
-            if 0 < len(sentence) <= self.longest:
-                yield sentence
+
+def usable_sentences(text: str, longest: int = LONGEST) -> Iterator[str]:
+    """Yield the sentences of a text that are neither empty nor longer, with one space between words."""
+    for line in input_lines(text):
+        sentence = tokens(line)
+        if 0 < len(sentence) <= longest:
+            yield " ".join(sentence)

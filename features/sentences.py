@@ -60,8 +60,8 @@ class Sentences(Sequence[list[str]]):
         """Return the sentences for which `kept` is true."""
         return Sentences(self.words, self.numbers.select(kept))
 
-    def after(self, word: str) -> "Sentences":
-        """Return the sentences with a word before each of them."""
+    def with_first_word(self, word: str) -> "Sentences":
+        """Return the sentences, each with another first word before its own."""
         words = self.words if word in self.words else [*self.words, word]
         values = np.insert(self.numbers.values, self.numbers.ends[:-1], words.index(word))  # (N + P,)
         return Sentences(words, Ragged(values, self.numbers.ends + np.arange(len(self) + 1)))
@@ -73,8 +73,8 @@ class Sentences(Sequence[list[str]]):
         numbers = np.array(known, np.int32)[other.numbers.values]
         return Sentences(list(index), Ragged.joined([self.numbers, Ragged(numbers, other.numbers.ends)]))
 
-    def times(self, count: int) -> "Sentences":
-        """Return all sentences so many times."""
+    def repeated(self, count: int) -> "Sentences":
+        """Return all sentences `count` times."""
         return Sentences(self.words, Ragged.joined([self.numbers] * count)) if count > 1 else self
 
     def counts(self) -> dict[str, int]:
@@ -155,9 +155,9 @@ class TokenPairs(Sequence[TokenPair]):
         """Return these pairs and then those of another corpus."""
         return TokenPairs(self.source.joined(other.source), self.target.joined(other.target))
 
-    def times(self, count: int) -> "TokenPairs":
-        """Return all pairs so many times."""
-        return TokenPairs(self.source.times(count), self.target.times(count)) if count > 1 else self
+    def repeated(self, count: int) -> "TokenPairs":
+        """Return all pairs `count` times."""
+        return TokenPairs(self.source.repeated(count), self.target.repeated(count)) if count > 1 else self
 
     def turned(self) -> "TokenPairs":
         """Return the pairs with source and target swapped."""

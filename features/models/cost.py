@@ -135,7 +135,13 @@ def products_of(architecture: Architecture, training: Training, corpus: CorpusSi
     return Products(source=source, target=target, backward=backward)
 
 
-def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSize, aligned: bool = False) -> float:
+def training_seconds(
+    request: TrainingRequest,
+    corpus: CorpusSize,
+    dev: CorpusSize,
+    aligned: bool = False,
+    synthetic: CorpusSize | None = None,
+) -> float:
     """Return the seconds of a core in which a model, or a pair of models, trains up to the last planned update.
 
     Args:
@@ -143,19 +149,32 @@ def training_seconds(request: TrainingRequest, corpus: CorpusSize, dev: CorpusSi
         corpus: sizes of the source and the target of the corpus.
         dev: sizes of the source and the target of dev.
         aligned: whether the corpus has a word alignment.
+        synthetic: sizes of the source and the target of the synthetic pairs, or None.
     """
     _, training = request.settle()
     if request.backward:
         corpus, dev = corpus[::-1], dev[::-1]
+    prepared = 0.0
+    if request.settle()[0].lexicon != "none" and not aligned:
+        prepared = LEXICON * corpus[0].words * corpus[1].words / max(1, corpus[0].lines)
+    if synthetic:
+        corpus = _epoch(corpus, synthetic, training.upsample)
     epochs: float = training.epochs
     if training.updates:
         epochs = min(epochs, training.updates * training.gradient_accumulation / max(1, _batches(training, corpus)))
     seconds = epoch_seconds(request, corpus) * len(request.folders)
     dev_epochs = training.fine_tuning_epochs * (DEV_FOLDS + 1) * dev[0].lines / max(1, corpus[0].lines)
-    lexicon = request.settle()[0].lexicon != "none" and not aligned
-    prepared = LEXICON * corpus[0].words * corpus[1].words / max(1, corpus[0].lines) if lexicon else 0.0
     source, target = (side.like(own.lines, own.words) for side, own in zip(corpus, dev, strict=True))
     return prepared + (epochs + dev_epochs) * seconds + epochs * forward_seconds(request, (source, target))
+
+
+def _epoch(corpus: CorpusSize, synthetic: CorpusSize, times: int) -> CorpusSize:
+    """Return the sizes of an epoch that has the corpus so many `times` and the synthetic pairs once."""
+    source, target = (
+        real.like(times * real.lines + new.lines, times * real.words + new.words)
+        for real, new in zip(corpus, synthetic, strict=True)
+    )
+    return source, target
 
 
 def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:

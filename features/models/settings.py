@@ -105,7 +105,7 @@ class Training:
     bpe_dropout: float = 0.0  # fraction of subword merges that are dropped, redrawn in each epoch
     r_drop: float = 0.0  # weight of R-drop: divergence of two passes of each batch with different dropout
     fine_tuning_epochs: int = 0  # epochs of fine-tuning on dev at the end, kept if better in cross-validation
-    upsample: int = 1  # times that each real pair occurs in an epoch beside synthetic pairs
+    upsample: int = 1  # times that each real pair occurs in an epoch that also has synthetic pairs
     tag: bool = True  # synthetic sources begin with the word `<BT>` (Caswell et al. 2019)
     guided_alignment: float = 0.0  # weight of guided alignment, which falls to 0 over the first half of all updates
 

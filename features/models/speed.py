@@ -22,7 +22,7 @@ TRANSLATIONS = 8
 """Entries of the random lexicon for each source word."""
 
 
-def measure_factors(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str) -> TimeFactors:
+def measure_model(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str) -> TimeFactors:
     """Return the time factors of this machine for training a forward model and for scoring with it, in about 8 seconds.
 
     Args:

@@ -217,16 +217,16 @@ class NoWords(Vocabulary):
         return [[] for _ in tokens]
 
 
-def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training, always: Sequence[str] = ()) -> Vocabulary:
+def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training, extra: Sequence[str] = ()) -> Vocabulary:
     """Build the vocabulary of a tokenized corpus.
 
-    It has the words of `always` and the most frequent words, with ties in byte order. With subwords it has all subwords
-    that occur in the corpus, and with BPE-dropout also all learned subwords.
+    It has the most frequent words, with ties in byte order, after the words of `extra`. With subwords it has all
+    subwords that occur in the corpus, and with BPE-dropout also all learned subwords. `extra` is not used then.
     """
     counts = Sentences.of(sentences).counts()
     if not training.bpe:
         words = _frequent(counts, training.min_frequency, training.vocabulary_size)
-        return Vocabulary([*always, *(word for word in words if word not in always)])
+        return Vocabulary([*extra, *(word for word in words if word not in extra)])
     subwords = learn(counts, training.bpe)
     used = collections.Counter(subwords.pieces if training.bpe_dropout else ())
     for token, count in counts.items():

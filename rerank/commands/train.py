@@ -60,9 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--synthetic-source",
         default="",
-        help="synthetic source side of more pairs for training, such as the output of `translate --backward`",
+        help="source side of synthetic pairs: a translation of --synthetic-target, as `translate --backward` writes it",
     )
-    read("--synthetic-target", default="", help="its target side, monolingual text")
+    read("--synthetic-target", default="", help="target side of synthetic pairs: monolingual text")
     add("--paper-sizes", action="store_true", help="sizes and training settings from the paper of the preset")
     resources = parser.add_argument_group("resources")
     add_device(resources)

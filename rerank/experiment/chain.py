@@ -10,7 +10,6 @@ from pathlib import Path
 from features.feature import Resources
 from features.models.config import read_config
 from features.models.cost import CorpusSize, TimeFactors
-from features.models.settings import Training
 from features.models.training.request import TrainingFiles, train_model
 from features.monolingual import Selection
 from features.request import runs_code
@@ -62,7 +61,7 @@ def stages_of(
     tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus, factors)
     stages = [_spell_out(experiment)] if experiment.text else []
     if not experiment.trained_models:
-        stages += trainings(experiment, resources.device, costs)
+        stages += trainings(experiment, resources, costs)
     rest = scoring_stages(experiment, resources, costs)
     rest += [_tune(experiment, costs), _confide(experiment, costs)]
     rest += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
@@ -82,18 +81,18 @@ def _spell_out(experiment: Experiment) -> Stage:
     return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT)
 
 
-def trainings(experiment: Experiment, device: str, costs: Costs) -> list[Stage]:
+def trainings(experiment: Experiment, resources: Resources, costs: Costs) -> list[Stage]:
     """Return one stage per model. A pair of models that train together has one stage.
 
     Before the models that also train on monolingual text, one stage selects its sentences and another translates them.
     """
     synthetic = {name: files for name in experiment.models if (files := experiment.synthetic(name))}
-    stages = [_train(experiment, name, device, costs) for name in experiment.models if name not in synthetic]
+    stages = [_train(experiment, name, resources.device, costs) for name in experiment.models if name not in synthetic]
     if synthetic:
         stages.append(_select(experiment, costs))
     if any(files.source == experiment.back_translations for files in synthetic.values()):
-        stages.append(_back_translate(experiment, device, costs))
-    return stages + [_train(experiment, name, device, costs) for name in synthetic]
+        stages.append(_back_translate(experiment, resources, costs))
+    return stages + [_train(experiment, name, resources.device, costs) for name in synthetic]
 
 
 def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stage:
@@ -116,26 +115,26 @@ def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stag
 
 def _select(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that selects sentences of the monolingual text."""
-    selection = Selection(costs.most_monolingual, Training().max_length, experiment.references)
+    selection = Selection(costs.most_monolingual, excluded=experiment.references)
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
     settings = [selection.most, selection.longest]
     return Stage("select monolingual text", (text, *selection.excluded), settings, (output,), action, work=SHORT)
 
 
-def _back_translate(experiment: Experiment, device: str, costs: Costs) -> Stage:
+def _back_translate(experiment: Experiment, resources: Resources, costs: Costs) -> Stage:
     """Return the stage that translates the selected sentences of the monolingual text."""
     model, text = experiment.model(experiment.back_translator), experiment.selected
     output = experiment.back_translations
-    action = partial(_write_translations, model, text, output, device)
+    action = partial(_write_translations, model, text, output, resources)
     work = costs.back_translation()
-    return Stage("back-translate", (model, text), None, (output,), action, apart=True, work=work)
+    return Stage("back-translate", (model, text), resources.precision, (output,), action, apart=True, work=work)
 
 
-def _write_translations(model: str, text: str, output: str, device: str) -> None:
+def _write_translations(model: str, text: str, output: str, resources: Resources) -> None:
     from features.models.decoding.backtranslation import back_translate
 
-    back_translate(model, text, output, Resources(device))
+    back_translate(model, text, output, resources)
 
 
 def _compare(

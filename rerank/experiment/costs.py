@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from features.models.config import read_config
@@ -150,8 +151,8 @@ class Costs:
         request, folder = self._experiment.models[name].request, self._experiment.model(name)
         files = self._experiment.dev.texts
         dev = text_size(files.source), text_size(files.target)
-        corpus = self._with_synthetic(request) if self._experiment.synthetic(name) else self.corpus
-        seconds = training_seconds(request, corpus, dev, aligned=self._experiment.train.alignment != "")
+        synthetic = self.synthetic if self._experiment.synthetic(name) else None
+        seconds = training_seconds(request, self.corpus, dev, self._experiment.train.alignment != "", synthetic)
         return Work("train", START + seconds * self._factors.training, _trained(request, folder))
 
     @property
@@ -161,11 +162,16 @@ class Costs:
 
     @functools.cached_property
     def synthetic(self) -> CorpusSize:
-        """Expected sizes of both sides of the monolingual text that is translated. Lines are as long as the corpus."""
-        whole = text_size(self._experiment.monolingual)
-        target = whole.part(min(1.0, self.most_monolingual / max(1, whole.lines)))
-        source = self.corpus[0].part(target.words / max(1, self.corpus[1].words))
-        return replace(source, lines=target.lines), target
+        """Expected sizes of both sides of the synthetic pairs, from the first lines of the monolingual text.
+
+        The whole text may be much longer.
+        """
+        lines = words = 0
+        with open_input(self._experiment.monolingual) as stream:
+            for line in islice(stream, self.most_monolingual):
+                lines, words = lines + 1, words + len(line.split())
+        source, target = self.corpus
+        return source.like(lines, words * source.words / max(1, target.words)), target.like(lines, words)
 
     def back_translation(self) -> Work:
         """Return the work of translating the monolingual text."""
@@ -173,15 +179,6 @@ class Costs:
         # The model is a backward one: its source is the monolingual text.
         seconds = self._factors.forward * model.seconds(target.words, SEARCH * source.words)
         return Work("back-translate", START + seconds)
-
-    def _with_synthetic(self, request: TrainingRequest) -> CorpusSize:
-        """Return the sizes of an epoch of a model that trains on the monolingual text, too."""
-        times = request.settle()[1].upsample
-        source, target = (
-            replace(real, lines=times * real.lines + new.lines, words=times * real.words + new.words)
-            for real, new in zip(self.corpus, self.synthetic, strict=True)
-        )
-        return source, target
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""

@@ -112,9 +112,9 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
         unplanned: whether models are still to be chosen.
 
     Raises:
-        InputError: the value is no path, models are still to be chosen, a forward model trains on the text and no model
-            is a backward model, which would translate it, or a model has a setting for synthetic pairs and there are
-            none.
+        InputError: the value is no path, models are still to be chosen, no model trains on the text, a forward model
+            trains on it and no model is a backward model, which would translate it, or a model has a setting for
+            synthetic pairs and there are none.
     """
     text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
     if text and unplanned:
@@ -122,8 +122,11 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
             "train.monolingual: models that `run` chooses do not use it yet. Name the models, one of them backward"
         )
     requests = [entry.request for entry in models.values()]
-    needed = any(not (each.backward or each.symmetric or each.language_model) for each in requests)
-    if text and needed and not any(each.backward for each in requests):
+    trained = [each for each in requests if not (each.backward or each.symmetric)]
+    if text and not trained:
+        raise InputError("train.monolingual: no model in [models] is a forward model or a language model. Remove it")
+    translated = any(not each.language_model for each in trained)
+    if text and translated and not any(each.backward for each in requests):
         raise InputError("train.monolingual: expected a backward model in [models], which translates this text")
     for name, entry in models.items():
         if not text or entry.request.backward or entry.request.symmetric:

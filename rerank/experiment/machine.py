@@ -84,9 +84,9 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
 
 
 def _write_factors(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
-    from features.models.speed import measure_factors
+    from features.models.speed import measure_model
 
-    write_json(path, asdict(measure_factors(request, lengths, corpus, device)))
+    write_json(path, asdict(measure_model(request, lengths, corpus, device)))
 
 
 def _list_factor(experiment: Experiment, path: str) -> float:

@@ -14,7 +14,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Protocol
 
 from features.progress import Done, log, name_task, show_progress, shows_progress, watched
@@ -123,10 +123,10 @@ class Workers:
         ours, theirs = context.Pipe(duplex=False)
         told = (theirs, _SAFE_PATH in os.environ, shows_progress())
         process = context.Process(target=_work, args=(name, action, *told))
-        with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)), _without_interrupts():
+        with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)), _interrupts_deferred():
             process.start()
-        theirs.close()
-        self._running[process.sentinel] = _Running(name, slot, process, ours)
+            theirs.close()
+            self._running[process.sentinel] = _Running(name, slot, process, ours)
 
     def wait(self) -> str:
         """Wait until an action has ended, and return its name.
@@ -222,8 +222,8 @@ def do_all(actions: Mapping[str, Action], jobs: int, address: str = "") -> None:
 def _work(name: str, action: Action, pipe: Connection, safe_path: bool, shown: bool) -> None:
     """Run an action in a new process, and send its progress and, if it fails, the error message.
 
-    The process ends when its parent ends. It does nothing on SIGINT: a terminal sends it to the parent, too, which then
-    stops this process by SIGTERM.
+    The process ends when its parent ends. It does nothing on SIGINT, which a terminal also sends to the parent: the
+    parent then stops this process by SIGTERM.
     """
     signal.signal(signal.SIGINT, lambda *_: None)  # unlike SIG_IGN, programs that this process starts do not inherit it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -282,14 +282,25 @@ def _gpus() -> list[str]:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Block SIGINT while the block runs. A process that starts there imports its modules without being interrupted."""
+def _interrupts_deferred() -> Iterator[None]:
+    """Defer SIGINT to the end of the block, and block it in processes that start there until they unblock it.
+
+    A process that is interrupted while it imports modules would print a traceback.
+    """
     resource_tracker.ensure_running()  # otherwise it starts with the first process, and unblocks SIGINT
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which processes inherit
+    handles = threading.current_thread() is threading.main_thread()
+    interrupts: list[tuple[int, FrameType | None]] = []
+    # Other threads of this process, which can get the signal, do not have the mask.
+    before = signal.signal(signal.SIGINT, lambda *interrupt: interrupts.append(interrupt)) if handles else None
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if handles:
+            signal.signal(signal.SIGINT, before)
+    if interrupts and callable(before):
+        before(*interrupts[0])
 
 
 @contextmanager

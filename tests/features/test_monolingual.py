@@ -33,6 +33,13 @@ def test_references_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert "mono: 3 sentences also among the references, left out" in caplog.text
 
 
+def test_a_reference_does_not_change_the_other_sentences(tmp_path: Path) -> None:
+    (tmp_path / "dev").write_text("3\n4\n")
+    content = "".join(f"{number}\n" for number in range(10))
+    excluded = (str(tmp_path / "dev"),)
+    assert text(tmp_path / "mono", content, most=5, excluded=excluded) == ["1", "5", "7", "9"]
+
+
 @pytest.mark.parametrize("content", ["", "\n\n", "a b c d\n"])
 def test_a_text_without_sentences_is_an_error(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError, match=r"mono: no sentence of 1 to 3 words that is not a reference$"):

@@ -51,7 +51,7 @@ class Replacement:
             raise InputError("unknown words: expected copy, keep or a file")
         expected, other = ("e2f", "f2e") if backward else ("f2e", "e2f")
         if other in Path(how).name:
-            raise InputError(f"{how}: predicts words of the text. Expected lex.{expected}, with their translations")
+            raise InputError(f"{how}: the table of the other direction, expected lex.{expected}")
         check_plain(how)
         for word, row in read_table(how).items():
             best = max(row, key=lambda translation: row[translation])
@@ -146,7 +146,6 @@ class Translator:
         if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
-        parts += ["translates:target"] if backward else []
         parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]
         self.signature = "|".join(parts)
 
@@ -243,4 +242,4 @@ def _check_direction(folder: str, backward: bool) -> None:
     if (read_config(Path(folder)).direction == "backward") != backward:
         if backward:
             raise InputError(f"{folder}: a forward model, which predicts the target. Use backward models")
-        raise InputError(f"{folder}: a backward model, which predicts the source. Use forward models, or --backward")
+        raise InputError(f"{folder}: a backward model, which predicts the source. Use forward models")

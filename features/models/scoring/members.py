@@ -41,8 +41,8 @@ class Members:
         advice: alternative for models that cannot be averaged, for the error message.
         precision: precision of products, `fp32` or `bf16`. If it is set, the models are prepared for many candidates
             per source. Default: as they were trained.
-        turned: whether the models are backward models that are used as forward models from the target language to the
-            source language.
+        backward: whether the models are backward models that translate, as forward models from the target language to
+            the source language.
 
     Raises:
         InputError: as in `load_model`, or a model differs from the first one in direction, word order or target
@@ -55,10 +55,10 @@ class Members:
         device: torch.device,
         advice: str,
         precision: str = "",
-        turned: bool = False,
+        backward: bool = False,
     ) -> None:
         self._folders, self._device, self._precision = [Path(folder) for folder in folders], device, precision
-        self._turned = turned
+        self._backward = backward
         self._process = os.getpid()
         self._loaded: dict[tuple[int, int], Model] = {}
         self.models = self._without((0,) * len(folders))
@@ -69,7 +69,10 @@ class Members:
             reason = _difference(self.models[0], model)
             if reason:
                 raise InputError(f"{folder}: {reason} than {folders[0]}; {advice}")
-        self.signature = "|".join(model.signature for model in self.models)
+        configs = [
+            replace(model.config, direction="backward" if backward else model.config.direction) for model in self.models
+        ]
+        self.signature = "|".join(map(signature_of, configs, (model.digest for model in self.models)))
 
     def signature_for(self, source: tuple[str, ...]) -> str:
         """Return the signature of the models that score a source."""
@@ -111,7 +114,7 @@ class Members:
         for number, fold in enumerate(folds):
             if (number, fold) not in self._loaded:
                 model = load_model(self._folders[number], self._device, weights_file(fold))
-                if self._turned:
+                if self._backward:
                     model = replace(model, config=replace(model.config, direction="forward"))
                 if self._precision:
                     prepare(model, self._precision)

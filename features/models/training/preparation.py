@@ -75,6 +75,11 @@ class Task:
         return self.models[0].training
 
     @property
+    def tags(self) -> list[str]:
+        """The word before synthetic sources, or no word."""
+        return [TAG] if len(self.synthetic) and self.settings.tag and not self.language_model else []
+
+    @property
     def language_model(self) -> bool:
         """Whether the model reads no source."""
         return self.models[0].architecture.language_model
@@ -101,7 +106,7 @@ class _Corpus:
         pairs: all usable pairs of an epoch: the real ones, each `upsample` times, and then the synthetic ones.
         links: packed links of the pairs, no rows if they are not known. Synthetic pairs have none.
         real: the usable real pairs, once.
-        real_links: their packed links, likewise.
+        real_links: their packed links, no rows if they are not known.
     """
 
     pairs: TokenPairs
@@ -117,11 +122,12 @@ def begin_run(task: Task, resume: bool) -> Run:
     starts = _start_models(task)
     if starts:
         vocabularies = [starts[0].source, starts[0].target]
+        if task.tags and not task.settings.bpe and TAG not in starts[0].source.words:
+            raise InputError(f"{task.start}: a model without {TAG}, the tag of synthetic sources. Set tag=false")
     else:
         # Words that only occur in synthetic pairs are rare in the real ones, and would enlarge the softmax.
         pairs = corpus.pairs if task.settings.bpe else corpus.real
-        tags = [TAG] if len(task.synthetic) and task.settings.tag else []
-        source = NoWords() if task.language_model else vocabulary_of(pairs.source, task.settings, tags)
+        source = NoWords() if task.language_model else vocabulary_of(pairs.source, task.settings, task.tags)
         vocabularies = [source, vocabulary_of(pairs.target, task.settings)]
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
@@ -142,9 +148,9 @@ def _lexicon(corpus: _Corpus, run: Run, number: int) -> Translations:
     return counted_lexicon(*given, run.learners[number])
 
 
-def vocabulary_of(sentences: Sentences, settings: Training, always: Sequence[str] = ()) -> Vocabulary:
+def vocabulary_of(sentences: Sentences, settings: Training, extra: Sequence[str] = ()) -> Vocabulary:
     """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
-    vocabulary = build_vocabulary(sentences, settings, always)
+    vocabulary = build_vocabulary(sentences, settings, extra)
     if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
         log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} subwords, not {settings.bpe}")
     return vocabulary
@@ -215,11 +221,11 @@ def _corpus_of(task: Task) -> _Corpus:
     if not len(synthetic):
         return _Corpus(real, real_links, real, real_links)
     synthetic = synthetic.select(_usable_pairs(synthetic, task))
-    if settings.tag:
-        synthetic = TokenPairs(synthetic.source.after(TAG), synthetic.target)
+    for tag in task.tags:
+        synthetic = TokenPairs(synthetic.source.with_first_word(tag), synthetic.target)
     no_links = Ragged(real_links.values[:0], np.zeros(len(synthetic) + 1, np.int64))
     all_links = Ragged.joined([*[real_links] * settings.upsample, no_links]) if links else links
-    return _Corpus(real.times(settings.upsample).joined(synthetic), all_links, real, real_links)
+    return _Corpus(real.repeated(settings.upsample).joined(synthetic), all_links, real, real_links)
 
 
 def _usable_pairs(pairs: TokenPairs, task: Task) -> NDArray[np.bool_]:
@@ -257,10 +263,10 @@ def _check_memory(task: Task, sizes: list[int]) -> None:
         raise InputError(f"out of memory: {amounts}. Lower {LARGE}")
 
 
-def _run(task: Task, usable: _Corpus, learners: list[Learner]) -> Run:
-    _announce(task, usable, learners)
-    settings, pairs = task.settings, usable.pairs
-    links = usable.links if settings.guided_alignment else NO_LINKS
+def _run(task: Task, used: _Corpus, learners: list[Learner]) -> Run:
+    _announce(task, used, learners)
+    settings, pairs = task.settings, used.pairs
+    links = used.links if settings.guided_alignment else NO_LINKS
     corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, NO_LINKS)))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)
@@ -339,17 +345,18 @@ def _flat(config: ModelConfig) -> dict[str, Any]:
     return parts | values
 
 
-def _announce(task: Task, usable: _Corpus, learners: Sequence[Learner]) -> None:
+def _announce(task: Task, used: _Corpus, learners: Sequence[Learner]) -> None:
     """Log the models to be trained, and the percentage of unknown words in dev."""
     first = learners[0]
     weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)
     place = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
     place = f"{task.ranks.size} processes, each on {place}" if task.ranks.size > 1 else f"on {place}"
-    pairs = f"{len(usable.real)} of {len(task.corpus)} pairs"
+    pairs = f"{len(used.real)} of {len(task.corpus)} pairs"
     if len(task.synthetic):
-        count = len(usable.pairs) - task.settings.upsample * len(usable.real)
-        pairs += f" (each {task.settings.upsample} times), {count} of {len(task.synthetic)} synthetic pairs"
+        times = task.settings.upsample
+        count = len(used.pairs) - times * len(used.real)
+        pairs += f"{f' (each {times} times)' if times > 1 else ''}, {count} of {len(task.synthetic)} synthetic pairs"
     log.info(
         f"{first.config.preset}, {directions}: {pairs}, vocabularies of "
         f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, {place}"

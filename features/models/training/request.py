@@ -69,6 +69,8 @@ class TrainingRequest:
                 f"{synthetic.source}: synthetic pairs are for forward models. A model of p(source|target) would learn "
                 "to predict machine translations"
             )
+        if self.settle()[1].upsample > 1 and (self.backward or self.symmetric):
+            raise InputError("setting 'upsample' is for forward models, which can train on synthetic pairs")
         if not synthetic and self.settle()[1].upsample > 1:
             raise InputError(
                 "setting 'upsample' is for training on synthetic pairs: --synthetic-source FILE, or "
@@ -143,7 +145,7 @@ class TrainingFiles:
     Attributes:
         corpus: training corpus.
         dev: dev set, for early stopping and optionally for fine-tuning.
-        synthetic: more text for training whose source is a machine translation of the target, or None.
+        synthetic: more pairs for training, whose source is a machine translation of the target, or None.
     """
 
     corpus: ParallelFiles
@@ -154,7 +156,8 @@ class TrainingFiles:
 def synthetic_files(source: str, target: str) -> ParallelFiles | None:
     """Return the files of synthetic pairs, or None if both paths are empty. Raise `InputError` if one is empty."""
     if bool(source) != bool(target):
-        raise InputError(f"{source or target}: one side of synthetic pairs, expected source and target")
+        missing = "target" if source else "source"
+        raise InputError(f"{source or target}: synthetic pairs need both sides, the {missing} is missing")
     return ParallelFiles(source, target) if source else None
 
 

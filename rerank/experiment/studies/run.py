@@ -205,7 +205,7 @@ def study_stages(
     If `sharing`, the systems of a replicate share a cache of model scores, which works only on one machine.
     """
     stages = [_cut(study, size) for size in study.sizes if size != study.pairs]
-    stages += [stage for replicate in grid for stage in _trainings(study, replicate, resources.device)]
+    stages += [stage for replicate in grid for stage in _trainings(study, replicate, resources)]
     for replicate in grid:
         stages += [_measure(study, replicate, model, resources.device) for model in study.experiment.models]
     for cell in experiments:
@@ -247,10 +247,10 @@ def _corpus_size(study: Study, size: int) -> CorpusSize:
     return source.part(size / study.pairs), target.part(size / study.pairs)
 
 
-def _trainings(study: Study, replicate: Replicate, device: str) -> list[Stage]:
+def _trainings(study: Study, replicate: Replicate, resources: Resources) -> list[Stage]:
     names = replicate.experiment.models
-    costs = Costs(replicate.experiment, device, _corpus_size(study, replicate.size))
-    made = trainings(replicate.experiment, device, costs)
+    costs = Costs(replicate.experiment, resources.device, _corpus_size(study, replicate.size))
+    made = trainings(replicate.experiment, resources, costs)
     stages = zip(names, made, strict=True)
     return [_going_on(replace(stage, name=f"train {replicate.name}/{name}"), stage.outputs) for name, stage in stages]
 

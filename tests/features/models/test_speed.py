@@ -20,8 +20,8 @@ def test_a_network_that_takes_twice_as_long_has_twice_the_factor(
     now = iter(np.arange(0, 10_000, 0.5))
     monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
     lengths = np.random.default_rng(1).integers(1, 20, (200, 2))
-    once = speed.measure_factor(request_, lengths, (TextSize(200, 2_000, 150), TextSize(200, 2_000, 150)), "cpu")
+    once = speed.measure_model(request_, lengths, (TextSize(200, 2_000, 150), TextSize(200, 2_000, 150)), "cpu")
     now = iter(np.arange(0, 10_000, 1.0))
-    twice = speed.measure_factor(request_, lengths, (TextSize(200, 2_000, 150), TextSize(200, 2_000, 150)), "cpu")
+    twice = speed.measure_model(request_, lengths, (TextSize(200, 2_000, 150), TextSize(200, 2_000, 150)), "cpu")
     assert 0 < once.training < twice.training < 4 * once.training
     assert 0 < once.forward < twice.forward < 4 * once.forward

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from features.models.cost import TextSize, multiply_adds, training_seconds
+from features.models.cost import TextSize, TimeFactors, multiply_adds, training_seconds
 from features.models.settings import Architecture
 from features.models.training.request import TrainingRequest
 from rerank.experiment.costs import Costs, list_size, text_size
@@ -158,3 +158,13 @@ def test_a_killed_training_counts_from_its_last_epoch(costs: Callable[..., Costs
     (beside / "metrics.jsonl").write_text('{"epoch": 1, "updates": 5}\n{"epoch": 3, "updates": 15}\n')
     assert own.training("forward").done == 0.75
     assert own.training("backward").done == 0
+
+
+def test_work_on_lists_takes_longer_where_lists_are_read_more_slowly(costs: Callable[..., Costs]) -> None:
+    own = costs()
+    twice = Costs(own._experiment, "cpu", factors=TimeFactors(lists=2))
+    for work in ("tuning", "ablation", "confidence", "tuning_shortlist"):
+        assert getattr(twice, work)().seconds == pytest.approx(2 * getattr(own, work)().seconds)
+    for work in ("reading", "measuring", "evaluation"):
+        assert getattr(twice, work)("dev").seconds == pytest.approx(2 * getattr(own, work)("dev").seconds)
+    assert twice.training("forward") == own.training("forward")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from features.feature import Resources
 from features.models.settings import RENAMED as SETTINGS
 from features.models.training.request import TrainingRequest
 from features.request import parse_requests
@@ -245,7 +246,7 @@ def test_an_alignment_of_the_corpus_is_a_file_like_the_others(write: Write, tmp_
     without, given = (read_experiment(str(write("e.toml", each))) for each in (text, with_links))
     assert given.train.alignment == f"{tmp_path}/gdfa.gz"
     assert set(given.files) - set(without.files) == {given.train.alignment}
-    before, after = (chain.trainings(each, "cpu", Costs(each, "cpu")) for each in (without, given))
+    before, after = (chain.trainings(each, Resources("cpu"), Costs(each, "cpu")) for each in (without, given))
     more = [set(new.inputs) - set(old.inputs) for old, new in zip(before, after, strict=True)]
     assert more == [{given.train.alignment}, set()]
 

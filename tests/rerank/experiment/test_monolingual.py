@@ -86,11 +86,22 @@ def test_another_text_is_translated_again(command: Command, folder: Path) -> Non
     [
         ("backward = true, ", "", r"train.monolingual: expected a backward model in \[models\], which translates this"),
         (', monolingual = "mono.en"', "", r"models.forward: setting 'upsample' is for training on synthetic pairs"),
-        ("backward = true", "backward = true, upsample = 3", r"models.backward: setting 'upsample' is for training on"),
+        (
+            "backward = true",
+            "backward = true, upsample = 3",
+            r"models.backward: setting 'upsample' is for forward m",
+        ),
         ("mono.en", "none.en", r"none.en: No such file or directory"),
+        ("mono.en", "empty.en", r"empty.en: no sentence of 1 to 80 words"),
+        (
+            "hidden_size = 8, embedding_size = 8, attention_size = 8, epochs = 1, upsample = 2",
+            "backward = true",
+            r"train.monolingual: no model in \[models\] is a forward model or a language model. Remove it",
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_line(before: str, after: str, message: str, command: Command, folder: Path) -> None:
+    (folder / "empty.en").write_text("\n\n")
     (folder / "e.toml").write_text(EXPERIMENT.replace(before, after, 1))
     status, _, err = command("run", "e.toml")
     assert status == 2 and re.search(message, err.splitlines()[-1])

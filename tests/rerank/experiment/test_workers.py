@@ -4,6 +4,8 @@ import subprocess
 import sys
 import time
 from functools import partial
+from multiprocessing import active_children
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,19 @@ def test_a_process_leaves_interrupts_to_its_parent(tmp_path: Path, capfd: pytest
         os.kill(lingering(tmp_path), signal.SIGINT)
         assert pool.wait() == "slow"
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_interrupt_during_the_start_of_a_process_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = SpawnProcess.start
+
+    def interrupted(process: SpawnProcess) -> None:
+        start(process)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(SpawnProcess, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), Workers(1) as pool:
+        pool.start("long", partial(linger, tmp_path))
+    assert not active_children()
 
 
 def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:

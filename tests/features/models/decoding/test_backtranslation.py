@@ -70,8 +70,17 @@ def test_an_interrupted_translation_continues(
 def test_translations_of_another_text_are_not_continued(
     models: dict[str, Path], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Although as many lines are translated as a first block has."""
     monkeypatch.setattr(backtranslation, "BLOCK", 8)
-    (tmp_path / ".out.begun").write_bytes(b"another\n" + 20 * b"old\n")
-    for name in ("whole", "out"):
-        back_translate(str(models["backward"]), text, str(tmp_path / name), CPU)
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    model, output, begun = str(models["backward"]), tmp_path / "out", tmp_path / ".out.begun"
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
+        patch.setattr(backtranslation, "open_output", full)
+        back_translate(model, text, str(output), CPU)
+    assert begun.read_bytes().count(b"\n") == 51
+    Path(text).write_text("a man .\n" * 50)
+    back_translate(model, text, str(output), CPU)
+    assert len(set(read_lines(str(output)))) == 1 and not begun.exists()
+
+
+def full(path: str) -> Any:
+    raise OSError(f"{path}: full")

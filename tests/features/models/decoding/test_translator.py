@@ -159,11 +159,11 @@ def test_what_cannot_translate_is_told(kinds: Models, write: Write) -> None:
         translated([kinds["backward"]], [], Beam(1))
     with pytest.raises(InputError, match=r"forward: a forward model, which predicts the target. Use backward models"):
         Translator([str(kinds["forward"])], Beam(1), Replacement("copy"), Resources("cpu"), backward=True)
-    with pytest.raises(InputError, match=r"lex.f2e: predicts words of the text. Expected lex.e2f, with their transl"):
+    with pytest.raises(InputError, match=r"lex.f2e: the table of the other direction, expected lex.e2f$"):
         Replacement("lex.f2e", backward=True)
     with pytest.raises(InputError, match=r"right-to-left: another order of words than .*forward; models that"):
         translated([kinds["forward"], kinds["right-to-left"]], [], Beam(1))
-    with pytest.raises(InputError, match=r"lex.e2f: predicts words of the text. Expected lex.f2e, with their transl"):
+    with pytest.raises(InputError, match=r"lex.e2f: the table of the other direction, expected lex.f2e$"):
         translated([kinds["forward"]], [], Beam(1), "lex.e2f")
     with pytest.raises(InputError, match=r"lex.f2e:1: expected 'word word probability', found 'a b'"):
         translated([kinds["forward"]], [], Beam(1), str(write("lex.f2e", "a b\n")))

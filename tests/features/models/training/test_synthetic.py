@@ -1,6 +1,8 @@
 """Training on synthetic pairs beside the real ones."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file
@@ -40,28 +42,35 @@ def test_sentences_join_those_of_other_words() -> None:
 
 def test_a_word_comes_before_each_sentence() -> None:
     for word in ("a", "new"):
-        assert list(Sentences.of(FEW).after(word)) == [[word, *sentence] for sentence in FEW]
+        assert list(Sentences.of(FEW).with_first_word(word)) == [[word, *sentence] for sentence in FEW]
 
 
 def test_pairs_are_repeated() -> None:
     pairs = TokenPairs.of(zip(FEW, MORE, strict=True))
-    assert list(pairs.times(3)) == 3 * list(pairs) and pairs.times(1) is pairs
+    assert list(pairs.repeated(3)) == 3 * list(pairs) and pairs.repeated(1) is pairs
 
 
-@pytest.mark.parametrize("tag", [True, False])
-def test_the_model_is_that_of_one_corpus_with_all_pairs(tag: bool, files: TrainingFiles, tmp_path: Path) -> None:
-    """With subwords, whose vocabulary is that of all pairs."""
+@pytest.mark.parametrize("settings", [{"tag": True}, {"tag": False}, {"tag": False, "guided_alignment": 0.5}])
+def test_the_model_is_that_of_one_corpus_with_all_pairs(
+    settings: dict[str, Any], files: TrainingFiles, tmp_path: Path
+) -> None:
+    """With subwords, whose vocabulary is that of all pairs. Synthetic pairs have no links."""
     assert files.synthetic
-    settings = TINY | {"bpe": 120, "tag": tag}
-    train_model(
-        TrainingRequest("rnnsearch", settings=settings | {"upsample": 3}), files, str(tmp_path / "beside"), "cpu"
-    )
+    tag, settings = settings["tag"], TINY | {"bpe": 120} | settings
+    if "guided_alignment" in settings:
+        (tmp_path / "links").write_text(30 * "0-0 1-1\n" + 30 * "1-0\n")
+        (tmp_path / "all.links").write_text(3 * (tmp_path / "links").read_text() + 40 * "\n")
+        files = replace(files, corpus=replace(files.corpus, alignment=str(tmp_path / "links")))
+    request = TrainingRequest("rnnsearch", settings=settings | {"upsample": 3})
+    train_model(request, files, str(tmp_path / "beside"), "cpu")
+    assert files.synthetic
     for side in ("source", "target"):
         real, more = (Path(getattr(part, side)).read_text() for part in (files.corpus, files.synthetic))
         if tag and side == "source":
             more = "".join(f"{TAG} {line}" for line in more.splitlines(keepends=True))
         (tmp_path / side).write_text(3 * real + more)
-    one = TrainingFiles(ParallelFiles(str(tmp_path / "source"), str(tmp_path / "target")), files.dev)
+    links = str(tmp_path / "all.links") if files.corpus.alignment else ""
+    one = TrainingFiles(ParallelFiles(str(tmp_path / "source"), str(tmp_path / "target"), links), files.dev)
     train_model(TrainingRequest("rnnsearch", settings=settings), one, str(tmp_path / "one"), "cpu")
     beside, joined = (load_file(tmp_path / name / WEIGHTS) for name in ("beside", "one"))
     assert beside.keys() == joined.keys()
@@ -78,8 +87,8 @@ def test_words_of_synthetic_pairs_only_are_not_in_the_vocabulary(files: Training
     assert words["beside"] == [(TAG, *words["real"][0]), words["real"][1]]
 
 
-def test_links_are_those_of_the_real_pairs(files: TrainingFiles, tmp_path: Path) -> None:
-    """A lexicon is estimated from real pairs only, with links and without."""
+def test_a_lexicon_is_that_of_the_real_pairs(files: TrainingFiles, tmp_path: Path) -> None:
+    """With links and without."""
     corpus = ParallelFiles(files.corpus.source, files.corpus.target, alignment=str(tmp_path / "links"))
     (tmp_path / "links").write_text("0-0\n" * 60)
     for place, known in enumerate((files.corpus, corpus)):
@@ -93,6 +102,15 @@ def test_links_are_those_of_the_real_pairs(files: TrainingFiles, tmp_path: Path)
         names = [name for name in tables[0] if name.startswith("lexicon.") and "words" in name]
         assert names
         assert all(bool((tables[0][name] == tables[1][name]).all()) for name in names)
+
+
+def test_a_model_that_does_not_know_the_tag_starts_without_it(files: TrainingFiles, tmp_path: Path) -> None:
+    settings: dict[str, Any] = TINY | {"epochs": 1}
+    train_model(TrainingRequest("rnnsearch", settings=settings), replace(files, synthetic=None), f"{tmp_path}/a", "cpu")
+    with pytest.raises(InputError, match=r"a: a model without <BT>, the tag of synthetic sources\. Set tag=false$"):
+        train_model(TrainingRequest("rnnsearch", settings=settings), files, f"{tmp_path}/b", "cpu", f"{tmp_path}/a")
+    untagged = TrainingRequest("rnnsearch", settings=settings | {"tag": False})
+    train_model(untagged, files, f"{tmp_path}/c", "cpu", f"{tmp_path}/a")
 
 
 def test_another_synthetic_text_is_another_training(files: TrainingFiles, tmp_path: Path) -> None:
@@ -116,7 +134,7 @@ def test_models_that_predict_the_source_use_no_synthetic_pairs(
 
 
 def test_one_side_of_synthetic_pairs_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"^a\.de: one side of synthetic pairs, expected source and target$"):
+    with pytest.raises(InputError, match=r"^a\.de: synthetic pairs need both sides, the target is missing$"):
         synthetic_files("a.de", "")
     assert synthetic_files("", "") is None
 
