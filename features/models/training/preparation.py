@@ -357,13 +357,14 @@ def _announce(task: Task, used: _Corpus, learners: Sequence[Learner]) -> None:
         times = task.settings.upsample
         count = len(used.pairs) - times * len(used.real)
         pairs += f"{f' (each {times} times)' if times > 1 else ''}, {count} of {len(task.synthetic)} synthetic pairs"
-    log.info(
-        f"{first.config.preset}, {directions}: {pairs}, vocabularies of "
-        f"{len(first.source)} and {len(first.target)}, {weights:,} parameters, {place}"
-    )
+    sizes = f"vocabularies of {len(first.source)} and {len(first.target)}"
+    if task.language_model:
+        directions, sizes = "language model", f"vocabulary of {len(first.target)}"
+    log.info(f"{first.config.preset}, {directions}: {pairs}, {sizes}, {weights:,} parameters, {place}")
     source = _share_of_unknown([source for source, _ in task.dev], first.source)
     target = _share_of_unknown([target for _, target in task.dev], first.target)
-    log.info(f"unknown words of dev: source {100 * source:.1f} %, target {100 * target:.1f} %")
+    of_source = "" if task.language_model else f"source {100 * source:.1f} %, "
+    log.info(f"unknown words of dev: {of_source}target {100 * target:.1f} %")
     if max(source, target) > 0.5:
         log.warning("most words of dev are unknown. Are source and target swapped in training or dev?")
 
