@@ -312,6 +312,12 @@ def test_a_wrong_label_of_a_shortlist_is_an_error_before_the_plan(experiment: Ex
         read_again(experiment, '[shortlist]\nfeatures = ["Nope"]')
 
 
+def test_a_value_of_translations_that_may_be_left_out_is_an_error(experiment: Experiment) -> None:
+    (experiment.output.parent / "other").mkdir()
+    with pytest.raises(InputError, match=r"features\.Own: the value 'added' needs translations in the lists"):
+        read_again(experiment, '[features]\nOwn = "neural:other[logprob,added]"')
+
+
 def test_the_complete_file_has_the_paths_of_named_features(experiment: Experiment) -> None:
     """It lies in another folder."""
     (experiment.output.parent / "scores.dev").write_text("1\n" * 60)
