@@ -479,7 +479,7 @@ def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
 def test_the_version_and_what_can_be_named(command: Command) -> None:
     presets, features = command("presets")[1].decode(), command("features")[1].decode()
     names = [line.split(" ")[0] for line in presets.partition("\n\n")[0].splitlines()]
-    assert len(names) == 28 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
+    assert len(names) == 30 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
     for setting in (
         "hidden_size=256\n",
         "cell=lstm  ",

@@ -169,7 +169,7 @@ def training_seconds(
 
 
 def _epoch(corpus: CorpusSize, synthetic: CorpusSize, times: int) -> CorpusSize:
-    """Return the sizes of an epoch that has the corpus so many `times` and the synthetic pairs once."""
+    """Return the sizes of an epoch with `times` copies of the corpus and one of the synthetic pairs."""
     source, target = (
         real.like(times * real.lines + new.lines, times * real.words + new.words)
         for real, new in zip(corpus, synthetic, strict=True)

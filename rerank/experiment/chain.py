@@ -84,15 +84,17 @@ def _spell_out(experiment: Experiment) -> Stage:
 def trainings(experiment: Experiment, resources: Resources, costs: Costs) -> list[Stage]:
     """Return one stage per model. A pair of models that train together has one stage.
 
-    Before the models that also train on monolingual text, one stage selects its sentences and another translates them.
+    If models also train on monolingual text, one stage selects its sentences. For forward models another stage
+    translates them.
     """
-    synthetic = {name: files for name in experiment.models if (files := experiment.synthetic(name))}
-    stages = [_train(experiment, name, resources.device, costs) for name in experiment.models if name not in synthetic]
-    if synthetic:
-        stages.append(_select(experiment, costs))
-    if any(files.source == experiment.back_translations for files in synthetic.values()):
+    names = list(experiment.models)
+    synthetic = {name: files for name in names if (files := experiment.synthetic(name))}
+    translated = [name for name, files in synthetic.items() if files.source == experiment.back_translations]
+    stages = [_select(experiment, costs)] if synthetic else []
+    stages += [_train(experiment, name, resources.device, costs) for name in names if name not in translated]
+    if experiment.translates_text:
         stages.append(_back_translate(experiment, resources, costs))
-    return stages + [_train(experiment, name, resources.device, costs) for name in synthetic]
+    return stages + [_train(experiment, name, resources.device, costs) for name in translated]
 
 
 def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stage:
@@ -118,8 +120,8 @@ def _select(experiment: Experiment, costs: Costs) -> Stage:
     selection = Selection(costs.most_monolingual, excluded=experiment.references)
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
-    settings = [selection.most, selection.longest]
-    return Stage("select monolingual text", (text, *selection.excluded), settings, (output,), action, work=SHORT)
+    inputs, settings = (text, *selection.excluded), [selection.most, selection.longest]
+    return Stage("select monolingual text", inputs, settings, (output,), action, work=costs.selection())
 
 
 def _back_translate(experiment: Experiment, resources: Resources, costs: Costs) -> Stage:

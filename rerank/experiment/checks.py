@@ -19,6 +19,7 @@ from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.weights import read_weights
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
+from rerank.experiment.recipe import LABELS
 from rerank.experiment.stages import RECORD, digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
@@ -63,6 +64,8 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         load(required)()
     parts = [part for request in experiment.features.values() for part in request.parts]
     used = {part.partition("/")[0] for part in (*parts, *(entry.pretrained for entry in experiment.models.values()))}
+    if experiment.translates_text:
+        used.add(experiment.back_translator)
     for name, entry in experiment.models.items():
         if name not in used and not entry.candidates:
             log.warning(f"no feature uses the model {shown(name)}")
@@ -108,8 +111,10 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     first = next(lists)
     added = indicators([each.name for each in experiment.candidates])
     check_labels(first, [*experiment.features, *added])
-    if not experiment.candidates:
-        check_joined(first, experiment.features)
+    # Models that are chosen by `run` may add no translations, after a comparison with Moses.
+    chosen = LABELS.values() if experiment.text else ()
+    features = {} if experiment.candidates and not experiment.text else experiment.features
+    check_joined(first, {label: each for label, each in features.items() if label not in chosen})
     if files == experiment.dev:
         _check_weights(experiment, first, added)
     read = _is_read(experiment, files)

@@ -19,8 +19,9 @@ from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, pr
 from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
 from features.request import FeatureRequest, split_values, together
+from moses_io.files.compression import is_compressed
 from moses_io.files.errors import InputError
-from moses_io.files.streams import open_input, version_of
+from moses_io.files.streams import open_input, read_start_of, version_of
 from rerank.experiment.clock import Work
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
@@ -61,6 +62,9 @@ TWO_CORES = 1.5
 
 MONOLINGUAL = 5
 """Maximum sentences of monolingual text for each sentence pair of the corpus."""
+
+SELECT, COMPRESSED = 6e-8, 3
+"""Seconds per byte of monolingual text to select sentences, and assumed compression factor of texts."""
 
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
@@ -157,7 +161,7 @@ class Costs:
 
     @property
     def most_monolingual(self) -> int:
-        """Maximum number of sentences of monolingual text that are translated."""
+        """Maximum number of sentences of the monolingual text that are used."""
         return int(MONOLINGUAL * self.corpus[1].lines)
 
     @functools.cached_property
@@ -172,6 +176,12 @@ class Costs:
                 lines, words = lines + 1, words + len(line.split())
         source, target = self.corpus
         return source.like(lines, words * source.words / max(1, target.words)), target.like(lines, words)
+
+    def selection(self) -> Work:
+        """Return the work of selecting sentences of the monolingual text, which is read twice."""
+        path = self._experiment.monolingual
+        size = os.path.getsize(path) * (COMPRESSED if is_compressed(read_start_of(path, 10)) else 1)
+        return Work("select", 1 + self._factors.lists * SELECT * size)
 
     def back_translation(self) -> Work:
         """Return the work of translating the monolingual text."""

@@ -124,7 +124,7 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
     requests = [entry.request for entry in models.values()]
     trained = [each for each in requests if not (each.backward or each.symmetric)]
     if text and not trained:
-        raise InputError("train.monolingual: no model in [models] is a forward model or a language model. Remove it")
+        raise InputError("train.monolingual: no forward model or language model in [models] trains on it. Remove it")
     translated = any(not each.language_model for each in trained)
     if text and translated and not any(each.backward for each in requests):
         raise InputError("train.monolingual: expected a backward model in [models], which translates this text")
@@ -366,6 +366,8 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
     with at(f"{place}: "):
         request.check(pretrained)
         request.check_corpus(request.reads(train))
+        if request.language_model and (leader is not None or "candidates" in entry):
+            raise InputError("candidates: a language model does not translate")
         if leader is not None:
             check_forward(request.backward)
             if not isinstance(leader, str):

@@ -54,8 +54,8 @@ class Experiment:
 
     Attributes:
         train: corpus that models are trained on.
-        monolingual: text of the target language that forward models and language models are trained on, too, or empty.
-            The first backward model translates it.
+        monolingual: text of the target language, on which forward models and language models are also trained, or an
+            empty path. For forward models the first backward model translates it.
         dev: set on which the weights are tuned. It also decides when the training of a model stops.
         selection: set on which the tuner `auto` compares tuners, or None if there is none.
         tests: test sets by name. They are reranked and, if they have references, evaluated.
@@ -112,7 +112,7 @@ class Experiment:
 
     @property
     def back_translations(self) -> str:
-        """Path of their translations by `back_translator`."""
+        """Path of the translations of `selected` by `back_translator`."""
         return self.result("monolingual.translations.gz")
 
     @property
@@ -121,11 +121,17 @@ class Experiment:
         return next(name for name, entry in self.models.items() if entry.request.backward)
 
     def synthetic(self, name: str) -> ParallelFiles | None:
-        """Return the synthetic pairs that a model is trained on beside the corpus, or None if there are none."""
+        """Return the synthetic pairs on which a model is trained in addition to the corpus, or None."""
         request = self.models[name].request
         if not self.monolingual or request.backward or request.symmetric:
             return None
         return ParallelFiles(self.selected if request.language_model else self.back_translations, self.selected)
+
+    @property
+    def translates_text(self) -> bool:
+        """Whether models are trained on translations of the monolingual text."""
+        pairs = filter(None, map(self.synthetic, self.models))
+        return any(files.source == self.back_translations for files in pairs)
 
     def result(self, name: str) -> str:
         """Return the path of a file or folder in the folder of results."""

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from features.models.settings import check_rows, check_values
-from features.models.tables import ADDED
-from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code, split_values
+from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code
 from moses_io.files.errors import InputError, at
 from rerank.experiment.entries import (
     SELECTION,
@@ -113,8 +112,6 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     models = {name: read_model(entry, f"models.{name}", train) for name, entry in entries.items()}
     models = grouped(models, groups)
     features = _features(feature_texts(values), groups, models, folder, _code(values, folder))
-    if unplanned:
-        _check_added(features)
     texts = {label: request.text for label, request in features.items()}
     check_names(list(translating(models)), texts)
     pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
@@ -135,16 +132,6 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
         unplanned=unplanned,
     )
-
-
-def _check_added(features: dict[str, FeatureRequest]) -> None:
-    """Raise `InputError` if a feature needs translations in the lists, which a run that chooses its models can omit."""
-    for label, request in features.items():
-        if request.row.takes == "models" and ADDED in split_values(request.argument)[1]:
-            raise InputError(
-                f"features.{label}: the value '{ADDED}' needs translations in the lists, and a run that chooses its "
-                "models may add none. Name the models in [models]"
-            )
 
 
 def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:

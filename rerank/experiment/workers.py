@@ -14,7 +14,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Protocol
 
 from features.progress import Done, log, name_task, show_progress, shows_progress, watched
@@ -288,19 +288,19 @@ def _interrupts_deferred() -> Iterator[None]:
     A process that is interrupted while it imports modules would print a traceback.
     """
     resource_tracker.ensure_running()  # otherwise it starts with the first process, and unblocks SIGINT
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which processes inherit
     handles = threading.current_thread() is threading.main_thread()
-    interrupts: list[tuple[int, FrameType | None]] = []
+    interrupts: list[int] = []
     # Other threads of this process, which can get the signal, do not have the mask.
-    before = signal.signal(signal.SIGINT, lambda *interrupt: interrupts.append(interrupt)) if handles else None
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if handles else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which processes inherit
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if handles:
-            signal.signal(signal.SIGINT, before)
-    if interrupts and callable(before):
-        before(*interrupts[0])
+            signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

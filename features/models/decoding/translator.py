@@ -141,8 +141,6 @@ class Translator:
             folders, self._device, "models that translate together must agree in this", resources.precision, backward
         )
         first = self._members.models[0]
-        if first.config.architecture.language_model:
-            raise InputError(f"{folders[0]}: a language model, which does not translate. Use forward models")
         if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced
             self._beam = replace(beam, unknown=False)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
@@ -238,8 +236,11 @@ class Translator:
 
 
 def _check_direction(folder: str, backward: bool) -> None:
-    """Raise `InputError` if a model does not have this direction."""
-    if (read_config(Path(folder)).direction == "backward") != backward:
+    """Raise `InputError` if a model cannot translate in this direction."""
+    config = read_config(Path(folder))
+    if config.architecture.language_model:
+        raise InputError(f"{folder}: a language model, which does not translate. Use forward models")
+    if (config.direction == "backward") != backward:
         if backward:
             raise InputError(f"{folder}: a forward model, which predicts the target. Use backward models")
         raise InputError(f"{folder}: a backward model, which predicts the source. Use forward models")

@@ -52,7 +52,7 @@ class Adaptation:
 
     def __init__(self, run: Run, task: Task) -> None:
         self._run, self._folds = run, _divide(task)
-        folds = [self._folds.fold_of(_source(task, pair)) if usable(pair, task.settings) else 0 for pair in task.dev]
+        folds = [self._folds.fold_of(_source(task, pair)) if usable(pair, task) else 0 for pair in task.dev]
         self._parts = {fold: _part(run, task.dev, folds, fold) for fold in (*self._folds.numbers, 0)}
         self.planned = sum(part.planned for part in self._parts.values())
 
@@ -138,7 +138,7 @@ class Adaptation:
 
 def _divide(task: Task) -> DevFolds:
     """Divide the usable sentences of dev into folds."""
-    return DevFolds.divide(_source(task, pair) for pair in task.dev if usable(pair, task.settings))
+    return DevFolds.divide(_source(task, pair) for pair in task.dev if usable(pair, task))
 
 
 def _source(task: Task, pair: TokenPair) -> list[str]:

@@ -203,9 +203,10 @@ def _digest(corpora: Sequence[TokenPairs], dev: Sequence[TokenPair], links: Ragg
     return total.hexdigest()[:12]
 
 
-def usable(pair: TokenPair, settings: Training) -> bool:
-    """Return whether a pair can be trained on: no side is empty or too long."""
-    return min(map(len, pair)) > 0 and max(map(len, pair)) <= settings.max_length
+def usable(pair: TokenPair, task: Task) -> bool:
+    """Return whether a pair can be trained on: no side that the model reads or predicts is empty or too long."""
+    lengths = [len(side) for side in (pair[1:] if task.language_model else pair)]
+    return min(lengths) > 0 and max(lengths) <= task.settings.max_length
 
 
 def _corpus_of(task: Task) -> _Corpus:
@@ -229,7 +230,7 @@ def _corpus_of(task: Task) -> _Corpus:
 
 
 def _usable_pairs(pairs: TokenPairs, task: Task) -> NDArray[np.bool_]:
-    """Return for each pair (P,) whether it is `usable`. Language models do not read the source."""
+    """Return for each pair (P,) whether it is `usable`."""
     sides = [pairs.target] if task.language_model else [pairs.source, pairs.target]
     lengths = np.stack([side.numbers.lengths for side in sides])  # (1 or 2, P)
     kept: NDArray[np.bool_] = (lengths.min(axis=0) > 0) & (lengths.max(axis=0) <= task.settings.max_length)  # (P,)

@@ -16,6 +16,8 @@ from features.models.device import find_device
 from features.models.folder import Model, load_model
 from features.models.scoring.alone import score_alone
 from features.models.scoring.tree import score_tree
+from features.models.settings import check_values
+from features.models.training import loop
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, END
 from moses_io.files.errors import InputError
@@ -99,7 +101,7 @@ def test_prefixes_that_are_shared_do_not_change_values(
     kind: str, trained: dict[str, Path], candidates: list[Sentence]
 ) -> None:
     model = load_model(trained[kind], find_device("cpu"))
-    names = ["logprob", "entropy"]
+    names = ["logprob", "worst3"]
     together, alone = (score([model], candidates, names).values for score in (score_tree, score_alone))
     for name in names:
         np.testing.assert_allclose(together[name], alone[name], atol=1e-4)
@@ -113,20 +115,28 @@ def test_the_source_makes_no_difference(kind: str, trained: dict[str, Path]) -> 
     np.testing.assert_allclose(values, values[0], atol=1e-5)
 
 
-def test_monolingual_text_without_a_source_is_learned(files: TrainingFiles, tmp_path: Path) -> None:
-    """Of real pairs only the target counts, and of synthetic pairs, too."""
+def test_monolingual_text_is_learned_whatever_its_source(
+    files: TrainingFiles, trained: dict[str, Path], tmp_path: Path
+) -> None:
     empty, mono = tmp_path / "empty", Path(files.corpus.target).with_name("mono.en")
     empty.write_text("\n" * 40)
     for name, source in (("with", mono), ("without", empty)):
         synthetic = ParallelFiles(str(source), str(mono))
         texts = TrainingFiles(files.corpus, files.dev, synthetic)
         train_model(request("lstm-lm"), texts, str(tmp_path / name), "cpu")
-    one, other = (load_model(tmp_path / name, find_device("cpu")).network.state_dict() for name in ("with", "without"))
+    folders = (tmp_path / "with", tmp_path / "without", trained["lstm-lm"])
+    one, other, without = (load_model(folder, find_device("cpu")).network.state_dict() for folder in folders)
     assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not torch.equal(one["softmax.bias"], without["softmax.bias"])
 
 
-def test_a_killed_training_continues(files: TrainingFiles, trained: dict[str, Path], tmp_path: Path) -> None:
-    train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
+def test_a_killed_training_continues(
+    files: TrainingFiles, trained: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, stop = loop._finish_epoch, [False, True]
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)
+        train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
     train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
     one, other = (load_model(folder, find_device("cpu")) for folder in (tmp_path / "model", trained["pieces"]))
     assert one.digest == other.digest
@@ -135,7 +145,7 @@ def test_a_killed_training_continues(files: TrainingFiles, trained: dict[str, Pa
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"lexicon": "bias"}, "decoder 'no-attention' has no scores|a language model has no source for objectives"),
+        ({"lexicon": "bias"}, "a language model has no source for objectives"),
         ({"guided_alignment": 0.5}, "setting 'guided_alignment' needs a decoder with attention to the source"),
     ],
 )
@@ -143,6 +153,12 @@ def test_a_killed_training_continues(files: TrainingFiles, trained: dict[str, Pa
 def test_settings_that_read_the_source_are_errors(preset: str, settings: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         request(preset, **settings).check("")
+
+
+def test_values_of_attention_are_errors() -> None:
+    for preset in PRESETS:
+        with pytest.raises(InputError, match="a model without attention, which entropy needs"):
+            check_values(["entropy"], request(preset).settle()[0])
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -9,6 +9,7 @@ import pytest
 from features.models.cost import TimeFactors
 from features.models.settings import Architecture
 from moses_io.files.errors import InputError
+from rerank.experiment.checks import check_inputs
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.machine import Machine, measure_factors
@@ -312,10 +313,12 @@ def test_a_wrong_label_of_a_shortlist_is_an_error_before_the_plan(experiment: Ex
         read_again(experiment, '[shortlist]\nfeatures = ["Nope"]')
 
 
-def test_a_value_of_translations_that_may_be_left_out_is_an_error(experiment: Experiment) -> None:
-    (experiment.output.parent / "other").mkdir()
-    with pytest.raises(InputError, match=r"features\.Own: the value 'added' needs translations in the lists"):
-        read_again(experiment, '[features]\nOwn = "neural:other[logprob,added]"')
+def test_a_value_of_translations_that_may_be_left_out_is_an_error(
+    experiment: Experiment, models: dict[str, Path]
+) -> None:
+    own = read_again(experiment, f'[features]\nOwn = "neural:{models["forward"]}[logprob,added]"')
+    with pytest.raises(InputError, match=r"feature 'Own': the value 'added' is for merged lists"):
+        check_inputs(with_all_models(own))
 
 
 def test_the_complete_file_has_the_paths_of_named_features(experiment: Experiment) -> None:

@@ -54,7 +54,8 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Objective]:
 
 def check(run: Run, outcomes: list[Objective], passes: int = 1) -> None:
     """Types, shapes and places of what an update made, of pairs with 3 and 2 target tokens."""
-    for outcome, positions, steps in zip(outcomes, (4, 4), (3, 3), strict=False):
+    positions = 2 if run.learners[0].config.architecture.language_model else 4  # `<s>` and `</s>`, and two source words
+    for outcome, steps in zip(outcomes, (3, 3), strict=False):
         assert {outcome.loss.dtype, outcome.plain.dtype, outcome.bonus.dtype} == {torch.float32}
         assert outcome.loss.shape == outcome.plain.shape == outcome.bonus.shape == ()
         assert outcome.rows.shape == (steps, 2 * passes, positions)
