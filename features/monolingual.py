@@ -1,8 +1,13 @@
 """Monolingual text of the target language, on which models train in addition to the corpus."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import compress
 
+import numpy as np
+
+from features.domain import Domain
 from features.progress import log
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
@@ -12,46 +17,74 @@ LONGEST = 80
 """Default of the maximum number of words of a sentence, that of `max_length` in training."""
 
 
+CANDIDATES = 10
+"""Maximum number of sentences that are compared with the domain, for each sentence that is used."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which sentences of a monolingual text are used.
 
     Attributes:
-        most: maximum number of sentences. Of a longer text, evenly spaced sentences are used.
+        most: maximum number of sentences. Of a longer text, the sentences nearest to the domain are used (Moore and
+            Lewis 2010), among at most `CANDIDATES` times as many evenly spaced ones.
         longest: maximum number of words of a sentence. Longer sentences and empty lines are left out.
         excluded: paths of texts whose sentences are left out, such as the references of test sets.
+        domain: paths of texts of the domain. If there are none, evenly spaced sentences are used.
     """
 
     most: int
     longest: int = LONGEST
     excluded: tuple[str, ...] = ()
+    domain: tuple[str, ...] = ()
 
     def write(self, text: str, output: str) -> None:
-        """Write the sentences of a text, one a line, with one space between words. The text is read twice.
+        """Write the sentences of a text, one a line, with one space between words. The text is read up to four times.
 
         Args:
             text: path of the text, one tokenized sentence per line.
             output: path of the file to write.
 
         Raises:
-            InputError: the text cannot be read, or no sentence is left.
+            InputError: a text cannot be read, or no sentence is left.
         """
         excluded = {" ".join(tokens(line)) for path in self.excluded for line in input_lines(path)}
         # References are left out after the choice, so that another reference does not change the other sentences.
-        count, left_out = sum(1 for _ in usable_sentences(text, self.longest)), 0
-        most = min(self.most, count)
+        written = left_out = 0
         with open_output(output) as stream:
-            for number, sentence in enumerate(usable_sentences(text, self.longest)):
-                if (number + 1) * most // count == number * most // count:
-                    continue
+            for sentence in self._chosen(text):
                 if sentence in excluded:
                     left_out += 1
                 else:
+                    written += 1
                     stream.write(encode(f"{sentence}\n"))
-            if left_out == most:
+            if not written:
                 raise InputError(f"{text}: no sentence of 1 to {self.longest} words that is not a reference")
         if left_out:
             log.info(f"{text}: {counted(left_out, 'sentence')} also among the references, left out")
+
+    def _chosen(self, text: str) -> Iterator[str]:
+        """Yield the sentences in the order of the text, with references."""
+        count = sum(1 for _ in usable_sentences(text, self.longest))
+        read = partial(usable_sentences, text, self.longest)
+        if not self.domain or count <= self.most:
+            return _evenly(read(), count, self.most)
+        some = min(count, CANDIDATES * self.most)
+        inside = (sentence for path in self.domain for sentence in usable_sentences(path, self.longest))
+        domain = Domain(inside, _evenly(read(), count, self.most))
+        log.info(f"{text}: {self.most:,} of {some:,} sentences are selected, those nearest to the training corpus")
+        differences = np.concatenate(list(domain.differences(_evenly(read(), count, some))))  # (some,)
+        nearest = np.zeros(some, dtype=bool)
+        nearest[np.argsort(differences, kind="stable")[: self.most]] = True
+        return compress(_evenly(read(), count, some), nearest)
+
+
+def _evenly(sentences: Iterable[str], count: int, most: int) -> Iterator[str]:
+    """Yield at most `most` of `count` sentences, evenly spaced."""
+    most = min(most, count)
+    for number, sentence in enumerate(sentences):
+        if (number + 1) * most // count > number * most // count:
+            yield sentence
 
 
 def usable_sentences(text: str, longest: int = LONGEST) -> Iterator[str]:

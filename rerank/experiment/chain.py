@@ -117,10 +117,11 @@ def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stag
 
 def _select(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that selects sentences of the monolingual text."""
-    selection = Selection(costs.most_monolingual, excluded=experiment.references)
+    domain = (experiment.train.target,)
+    selection = Selection(costs.most_monolingual, excluded=experiment.references, domain=domain)
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
-    inputs, settings = (text, *selection.excluded), [selection.most, selection.longest]
+    inputs, settings = (text, *selection.excluded, *domain), [selection.most, selection.longest]
     return Stage("select monolingual text", inputs, settings, (output,), action, work=costs.selection())
 
 

@@ -44,3 +44,19 @@ def test_a_reference_does_not_change_the_other_sentences(tmp_path: Path) -> None
 def test_a_text_without_sentences_is_an_error(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError, match=r"mono: no sentence of 1 to 3 words that is not a reference$"):
         text(tmp_path / "mono", content)
+
+
+def test_the_sentences_nearest_to_the_domain_are_used(tmp_path: Path) -> None:
+    (tmp_path / "domain").write_text("the cat sleeps\nthe dog sleeps\nthe cat runs\nthe dog runs\n")
+    content = "stocks fell again\nthe dog runs\nprices rose again\nthe cow sleeps\nstocks rose\n"
+    (tmp_path / "mono").write_text(content)
+    selection = Selection(2, domain=(str(tmp_path / "domain"),))
+    selection.write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+    assert read_lines(str(tmp_path / "selected")) == ["the dog runs", "the cow sleeps"]
+
+
+def test_a_short_text_is_used_whole(tmp_path: Path) -> None:
+    (tmp_path / "domain").write_text("a b\n")
+    (tmp_path / "mono").write_text("c d\na b\n")
+    Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+    assert read_lines(str(tmp_path / "selected")) == ["c d", "a b"]
