@@ -1,21 +1,28 @@
 """Monolingual text of the target language, on which models train in addition to the corpus."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import compress, islice
+from tempfile import TemporaryFile
+from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from features.domain import Domain
 from features.progress import log
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
-from moses_io.files.text import encode, input_lines, tokens
+from moses_io.files.text import ParallelFiles, decode, encode, input_lines, tokens, without_line_end
 
 LONGEST = 80
 """Default of the maximum number of words of a sentence, that of `max_length` in training."""
 
+
+SOME = 10_000
+"""Sentences whose words tell the language of a text."""
 
 CANDIDATES = 10
 """Maximum number of sentences that are compared with the domain, for each sentence that is used."""
@@ -39,7 +46,7 @@ class Selection:
     domain: tuple[str, ...] = ()
 
     def write(self, text: str, output: str) -> None:
-        """Write the sentences of a text, one a line, with one space between words. The text is read up to four times.
+        """Write the sentences of a text, one a line, with one space between words. The text is read twice.
 
         Args:
             text: path of the text, one tokenized sentence per line.
@@ -66,17 +73,46 @@ class Selection:
     def _chosen(self, text: str) -> Iterator[str]:
         """Yield the sentences in the order of the text, with references."""
         count = sum(1 for _ in usable_sentences(text, self.longest))
-        read = partial(usable_sentences, text, self.longest)
+        sentences = usable_sentences(text, self.longest)
         if not self.domain or count <= self.most:
-            return _evenly(read(), count, self.most)
+            yield from _evenly(sentences, count, self.most)
+            return
         some = min(count, CANDIDATES * self.most)
+        log.info(f"{text}: {self.most:,} of {some:,} sentences are selected, the nearest to the training corpus")
+        with TemporaryFile() as stream:  # the whole text may be much longer
+            stream.writelines(encode(f"{sentence}\n") for sentence in _evenly(sentences, count, some))
+            nearest = self._nearest(partial(_lines_of, stream), some)  # (some,)
+            yield from compress(_lines_of(stream), nearest)
+
+    def _nearest(self, read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
+        """Return (count,) which sentences are the nearest to the domain. `read` returns the sentences."""
         inside = (sentence for path in self.domain for sentence in usable_sentences(path, self.longest))
-        domain = Domain(inside, _evenly(read(), count, self.most))
-        log.info(f"{text}: {self.most:,} of {some:,} sentences are selected, those nearest to the training corpus")
-        differences = np.concatenate(list(domain.differences(_evenly(read(), count, some))))  # (some,)
-        nearest = np.zeros(some, dtype=bool)
+        differences = np.concatenate(list(Domain(inside, _evenly(read(), count, self.most)).differences(read())))
+        nearest = np.zeros(count, dtype=bool)
         nearest[np.argsort(differences, kind="stable")[: self.most]] = True
-        return compress(_evenly(read(), count, some), nearest)
+        return nearest
+
+
+def check_language(text: str, corpus: ParallelFiles) -> None:
+    """Raise `InputError` if a text is more like the source of a corpus than like its target, by shared words."""
+    words = Counter(word for sentence in islice(usable_sentences(text), SOME) for word in sentence.split())
+    in_source, in_target = (
+        sum(words[word] for word in {word for line in islice(input_lines(path), SOME) for word in tokens(line)})
+        for path in (corpus.source, corpus.target)
+    )
+    if in_source > in_target:
+        share = 100 / max(1, words.total())
+        found = (
+            f"{share * in_source:.0f} % of its words are in {corpus.source}, {share * in_target:.0f} % in the target"
+        )
+        raise InputError(f"{text}: expected text of the target language, but {found}")
+
+
+def _lines_of(stream: IO[bytes]) -> Iterator[str]:
+    """Yield all lines of a file."""
+    stream.seek(0)
+    for line in stream:
+        yield decode(without_line_end(line))
 
 
 def _evenly(sentences: Iterable[str], count: int, most: int) -> Iterator[str]:

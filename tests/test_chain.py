@@ -163,7 +163,7 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
 def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An experiment without models and test sets, for which `run` chooses two tiny models that may add translations."""
     monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
-    monkeypatch.setattr("rerank.experiment.plan.MODELS", ("left-to-right", "right-to-left"))
+    monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
     monkeypatch.setattr("rerank.experiment.recipe._joins", lambda _: True)
     monkeypatch.setattr(

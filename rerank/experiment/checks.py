@@ -9,7 +9,7 @@ from features.feature import Resources
 from features.feature_set import FeatureSet
 from features.models.config import read_config
 from features.models.tables import load
-from features.monolingual import LONGEST, usable_sentences
+from features.monolingual import LONGEST, check_language, usable_sentences
 from features.progress import log
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.streams import check_plain, digest
@@ -50,6 +50,8 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         _check_trained(experiment, name)
     if experiment.monolingual and not next(usable_sentences(experiment.monolingual), ""):
         raise InputError(f"{experiment.monolingual}: no sentence of 1 to {LONGEST} words")
+    if experiment.monolingual:
+        check_language(experiment.monolingual, experiment.train)
     read_weights(experiment.initial_weights)
     for name, files in experiment.sets.items():
         source, _ = read_texts(files.source, files.reference)

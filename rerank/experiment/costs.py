@@ -11,7 +11,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from features.models.config import read_config
@@ -23,6 +22,7 @@ from moses_io.files.compression import is_compressed
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input, read_start_of, version_of
 from rerank.experiment.clock import Work
+from rerank.experiment.corpus import MONOLINGUAL, count_monolingual
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.recipe import SHORTLIST
@@ -59,9 +59,6 @@ TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-
 
 TWO_CORES = 1.5
 """Factor on the speed of tuners on two cores, as they have two threads, relative to one core."""
-
-MONOLINGUAL = 5
-"""Maximum sentences of monolingual text for each sentence pair of the corpus."""
 
 SELECT, COMPRESSED = 6e-8, 3
 """Seconds per byte of monolingual text to select sentences, and assumed compression factor of texts."""
@@ -170,10 +167,7 @@ class Costs:
 
         The whole text may be much longer.
         """
-        lines = words = 0
-        with open_input(self._experiment.monolingual) as stream:
-            for line in islice(stream, self.most_monolingual):
-                lines, words = lines + 1, words + len(line.split())
+        lines, words = count_monolingual(self._experiment.monolingual, self.corpus[1].lines)
         source, target = self.corpus
         return source.like(lines, words * source.words / max(1, target.words)), target.like(lines, words)
 

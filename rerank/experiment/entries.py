@@ -112,15 +112,12 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
         unplanned: whether models are still to be chosen.
 
     Raises:
-        InputError: the value is no path, models are still to be chosen, no model trains on the text, a forward model
-            trains on it and no model is a backward model, which would translate it, or a model has a setting for
-            synthetic pairs and there are none.
+        InputError: the value is no path, no model trains on the text, a forward model trains on it and no model is a
+            backward model, which would translate it, or a model has a setting for synthetic pairs and there are none.
     """
     text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
-    if text and unplanned:
-        raise InputError(
-            "train.monolingual: models that `run` chooses do not use it yet. Name the models, one of them backward"
-        )
+    if unplanned:
+        return text
     requests = [entry.request for entry in models.values()]
     trained = [each for each in requests if not (each.backward or each.symmetric)]
     if text and not trained:

@@ -173,7 +173,7 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     Raises:
         InputError: a feature or a setting of the tables does not fit the models.
     """
-    values = tables.values
+    values = tables.values if recipe.monolingual else _without_monolingual(tables.values)
     replaced: dict[str, Any] = {key: values[key] for key in ("tuning", "report") if key in values}
     whole: dict[str, Any] = {**recipe.tables, **replaced, "features": recipe.features | feature_texts(values)}
     if shortlist := _joined_shortlist(as_table(values.get("shortlist", {}), "shortlist"), recipe):
@@ -188,6 +188,12 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     written = {**files, "output": ".", **whole, "features": texts}
     text = write_experiment(written, {"": HEAD, "models": (*recipe.remarks, *remarks)})
     return replace(experiment, text=text)
+
+
+def _without_monolingual(values: dict[str, Any]) -> dict[str, Any]:
+    """Return tables without the monolingual text, on which no model of a recipe trains."""
+    train = as_table(values.get("train", {}), "train")
+    return values | {"train": {key: value for key, value in train.items() if key != "monolingual"}}
 
 
 def _joined_shortlist(own: dict[str, Any], recipe: Recipe) -> dict[str, Any]:

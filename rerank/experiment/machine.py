@@ -17,9 +17,10 @@ from moses_io.files.folders import make_folder
 from moses_io.files.json_files import read_record, write_json
 from moses_io.files.streams import open_input
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
+from rerank.experiment.corpus import Corpus
 from rerank.experiment.costs import METRIC, READ
 from rerank.experiment.experiment import Experiment
-from rerank.experiment.recipe import MODELS, Corpus, find_recipe
+from rerank.experiment.recipe import FORWARD, MODELS, find_recipe
 from rerank.experiment.workers import do_all, jobs_for
 from rerank.metrics.metric import Metric
 
@@ -59,7 +60,7 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
     most. These factors are assumed for networks of other sizes, too. Lists are measured by reading the first lines of
     that of dev and computing BLEU of the candidates. That factor is assumed for tuning, too.
     """
-    table = find_recipe(corpus, {MODELS[0]: 1.0}).models[MODELS[0]]
+    table = find_recipe(corpus, {FORWARD: 1.0}).models[FORWARD]
     settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
     request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
     if not len(lengths):

@@ -10,19 +10,23 @@ from features.progress import log
 from moses_io.files.errors import InputError, counted
 from moses_io.files.json_files import read_record, write_json
 from rerank.experiment.chain import stages_of
+from rerank.experiment.corpus import FEWEST_MONOLINGUAL, Corpus, inspect_corpus
 from rerank.experiment.costs import Costs
 from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.file import with_recipe
 from rerank.experiment.machine import Machine, measure_factors
 from rerank.experiment.recipe import (
+    BACKWARD,
     MODELS,
+    MONOLINGUAL_SCOPES,
     SCOPES,
-    Corpus,
+    Depth,
     Recipe,
     Scope,
+    corpus_of,
     find_depth,
     find_recipe,
-    inspect_corpus,
+    models_of,
     sizes_for,
 )
 from rerank.experiment.stages import expected_seconds
@@ -84,9 +88,8 @@ class Plan:
 
         Translations do not count: some features exclude them, and so does a maximum of `apply_seconds`.
         """
-        most = find_depth(self.corpus).most
-        steps = all(self.steps.get(name) == most for name in MODELS)
-        return steps and replace(self.scope, translations=True) == SCOPES[0]
+        most = {name: depth.most for name, depth in _depths(self.corpus, self.scope).items()}
+        return self.steps == most and replace(self.scope, translations=True, monolingual=False) == SCOPES[0]
 
     @property
     def is_full(self) -> bool:
@@ -106,9 +109,9 @@ def with_all_models(experiment: Experiment) -> Experiment:
     """
     if not experiment.unplanned:
         return experiment
-    corpus = inspect_corpus(experiment.train, experiment.dev.texts)
-    steps = dict.fromkeys(MODELS, 1)
-    return with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
+    corpus = _inspect(experiment)
+    scope = _scopes(experiment, corpus)[0]
+    return with_recipe(experiment.unplanned, _recipe(corpus, dict.fromkeys(models_of(scope), 1), scope))
 
 
 def find_plan(experiment: Experiment, machine: Machine) -> Plan:
@@ -121,7 +124,7 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
     Raises:
         InputError: the corpus or the earlier plan cannot be read.
     """
-    corpus, path = inspect_corpus(experiment.train, experiment.dev.texts), experiment.output / PLAN
+    corpus, path = _inspect(experiment), experiment.output / PLAN
     if path.exists():
         plan, unplanned = _read_plan(path), _unplanned(experiment)
         requested = (unplanned.minutes, unplanned.apply_seconds, corpus)
@@ -136,7 +139,7 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
 
 def assumed_plan(experiment: Experiment) -> Plan:
     """Return a new plan without measuring the time factors of this machine."""
-    return make_plan(experiment, inspect_corpus(experiment.train, experiment.dev.texts), Machine())
+    return make_plan(experiment, _inspect(experiment), Machine())
 
 
 def make_plan(experiment: Experiment, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None) -> Plan:
@@ -172,7 +175,7 @@ def _make_plan(
         seconds, apply_seconds = expected(steps, scope)
         return seconds <= most and (most_apply is None or apply_seconds <= most_apply)
 
-    steps, scope = search(corpus, fits, _scopes(experiment))
+    steps, scope = search(corpus, fits, _scopes(experiment, corpus))
     return Plan(unplanned.minutes, most_apply, corpus, steps, scope, factors, *expected(steps, scope), size)
 
 
@@ -183,43 +186,52 @@ def search(
 
     The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
     ablation requires that all models can, because an ablation does not improve translations. A scope with whole lists
-    only requires half of the least steps, because shortlists lose more. In the scope, each model that still fits gets
-    the least steps, in the order in which they are added. Then all get the same number of further steps, and then some
-    one more. If not even two models fit, they get fewer steps: at least half of the least, or nearly as many as one
-    model could have, because two models train side by side. Otherwise there is one model with as many steps as fit, or
-    none. An ablation is also made if it fits at the end.
+    only requires half of the least steps, because shortlists lose more. A scope with monolingual text requires the
+    backward model and two forward models. In the scope, each model that still fits gets the least steps, in the order
+    in which they are added. Then all get the same number of further steps, and then some one more. If not even two
+    models fit, they get fewer steps: at least half of the least, or nearly as many as one model could have, because two
+    models train side by side. Otherwise there is one model with as many steps as fit, or none. An ablation is also made
+    if it fits at the end.
     """
-    least = find_depth(corpus).least
 
     def leaves_time(scope: Scope) -> bool:
-        enough = least if scope.translations else (least + 1) // 2
-        return fits(dict.fromkeys(MODELS if scope.ablation else MODELS[:2], enough), scope)
+        depths, names = _depths(corpus, scope), models_of(scope)
+        least = {name: depths[name].least for name in (names if scope.ablation else names[: 2 + scope.monolingual])}
+        enough = least if scope.translations else {name: (count + 1) // 2 for name, count in least.items()}
+        return fits(enough, scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])
-    steps = _steps_of(corpus, lambda steps: fits(steps, scope))
+    steps = _steps_of(_depths(corpus, scope), lambda steps: fits(steps, scope))
     everything = replace(scope, ablation=True)
     return steps, everything if steps and fits(steps, everything) else scope
 
 
-def _steps_of(corpus: Corpus, fits: Callable[[Steps], bool]) -> Steps:
-    """Return the lengths of trainings that fit into the time in a scope."""
-    depth = find_depth(corpus)
+def _steps_of(depths: dict[str, Depth], fits: Callable[[Steps], bool]) -> Steps:
+    """Return the lengths of trainings that fit into the time. `depths` are those of all models, as they are added."""
     chosen = Steps()
-    for name in MODELS:
+    for name, depth in depths.items():
         longer = chosen | {name: depth.least}
-        if fits(longer):
+        if list(longer) == [BACKWARD] or fits(longer):  # other models follow, for which it translates
             chosen = longer
     if len(chosen) < 2:
-        two = _largest(depth.least, lambda count: fits(dict.fromkeys(MODELS[:2], count)))
-        one = _largest(depth.least, lambda count: fits({MODELS[0]: count}))
-        if two and (2 * two >= depth.least or two >= one * NEARLY):
-            return dict.fromkeys(MODELS[:2], two)
+        first, second, *_ = depths
+        least = depths[first].least
+        two = _largest(least, lambda count: fits({first: count, second: count}))
+        one = _largest(least, lambda count: fits({first: count}))
+        if two and (2 * two >= least or two >= one * NEARLY):
+            return {first: two, second: two}
         if not chosen:
-            return {MODELS[0]: one} if one else {}
-    count = _largest(depth.most - depth.least, lambda more: fits(dict.fromkeys(chosen, depth.least + more)))
-    steps = dict.fromkeys(chosen, depth.least + count)
+            return {first: one} if one else {}
+
+    def longer_by(more: int, steps: Steps) -> Steps:
+        return {name: min(depths[name].most, count + more) for name, count in steps.items()}
+
+    count = _largest(
+        max(depths[name].most - least for name, least in chosen.items()), lambda more: fits(longer_by(more, chosen))
+    )
+    steps = longer_by(count, chosen)
     for name in chosen:
-        longer = steps | {name: min(depth.most, steps[name] + 1)}
+        longer = steps | longer_by(1, {name: steps[name]})
         if fits(longer):
             steps = longer
     return steps
@@ -247,7 +259,7 @@ def apply_plan(unplanned: Unplanned, plan: Plan, comparison: Comparison | None =
 
 def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
-    models, step = plan.recipe.models, find_depth(plan.corpus).step
+    models, depths = plan.recipe.models, _depths(plan.corpus, plan.scope)
     if not models:
         limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
         return [f"no model of this corpus fits into {plan.minutes:g} min{limit}"]
@@ -255,11 +267,26 @@ def plan_lines(plan: Plan) -> list[str]:
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
         *(
-            f"{name}: {settings['preset']}, {plan.steps[name] * step:.3g} epochs"
+            f"{name}: {settings['preset']}, {plan.steps[name] * depths[name].step:.3g} epochs"
             + (f", hidden_size {settings['hidden_size']}" if plan.size > 1 else "")
             for name, settings in models.items()
         ),
+        *_about_monolingual(plan),
     ]
+
+
+def _about_monolingual(plan: Plan) -> list[str]:
+    """Return a line about monolingual text, if there is any."""
+    corpus = plan.corpus
+    if plan.scope.monolingual:
+        times = f"{corpus.upsample} copies of the corpus" if corpus.upsample > 1 else "the corpus"
+        return [f"an epoch of forward models has {times} and about {corpus.monolingual:,} back-translated sentences"]
+    if not corpus.monolingual:
+        return []
+    needed = (
+        "more minutes" if corpus.has_monolingual else f"{FEWEST_MONOLINGUAL:g} sentences for each pair of the corpus"
+    )
+    return [f"the monolingual text is not used, because that needs {needed}"]
 
 
 def write_plan(plan: Plan, folder: Path) -> None:
@@ -275,8 +302,18 @@ def _read_plan(path: Path) -> Plan:
 
 
 def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe:
-    step = find_depth(corpus).step
-    return find_recipe(corpus, {name: count * step for name, count in steps.items()}, scope, size)
+    depths = _depths(corpus, scope)
+    return find_recipe(corpus, {name: count * depths[name].step for name, count in steps.items()}, scope, size)
+
+
+def _depths(corpus: Corpus, scope: Scope) -> dict[str, Depth]:
+    """Return the possible lengths of the training of each model, in the order in which models are added."""
+    return {name: find_depth(corpus_of(corpus, name, scope)) for name in models_of(scope)}
+
+
+def _inspect(experiment: Experiment) -> Corpus:
+    """Return the sizes of the training corpus of an experiment."""
+    return inspect_corpus(experiment.train, experiment.dev.texts, experiment.monolingual)
 
 
 def _unplanned(experiment: Experiment) -> Unplanned:
@@ -284,7 +321,8 @@ def _unplanned(experiment: Experiment) -> Unplanned:
     return experiment.unplanned
 
 
-def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
+def _scopes(experiment: Experiment, corpus: Corpus) -> tuple[Scope, ...]:
     """Return the possible scopes. Some features are for the decoder's own candidates only."""
     own = any(request.row.of_decoder for request in experiment.features.values())
-    return tuple(scope for scope in SCOPES if not (own and scope.translations))
+    scopes = (*(MONOLINGUAL_SCOPES if corpus.has_monolingual else ()), *SCOPES)
+    return tuple(scope for scope in scopes if not (own and scope.translations))

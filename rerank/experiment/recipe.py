@@ -1,25 +1,22 @@
 """Models and features for an experiment that names none, chosen by size and vocabulary of its corpus."""
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from features.models.config import DEV_FOLDS
-from features.models.cost import SUBWORDS, CorpusSize, TextSize
 from features.models.settings import Architecture, Training
-from features.models.vocabulary import learn
-from moses_io.files.errors import InputError
-from moses_io.files.streams import check_plain, version_of
-from moses_io.files.text import ParallelFiles, parallel_lines, tokens
+from rerank.experiment.corpus import Corpus
 
 MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left-to-right-2")
 """Names of the models, in the order in which they are added.
 
 Models whose names end in 2 have the preset `SECOND`.
 """
+
+FORWARD, BACKWARD = MODELS[0], "backward"
+"""Names of the first forward model and of the backward model."""
 
 EPOCHS, WORDS = 4, 4_000_000
 """Epochs after which another model helps more, and target words that are enough on large corpora."""
@@ -84,15 +81,6 @@ Both limits only apply if more words of dev than `MOST_UNKNOWN` are unknown.
 JOINED_VALUES, ALONE_VALUES, BACKWARD_VALUES = "logprob,added", "logprob,entropy", "logprob"
 """Values that features read from models with added candidates, with candidates of Moses only, and backward."""
 
-MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
-"""Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
-
-PIECES = 4_000
-"""Number of subwords of other models.
-
-It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
-"""
-
 SHORTLIST = 30
 """Candidates of a sentence in a shortlist. A run that compares sizes expects this size."""
 
@@ -116,109 +104,6 @@ ADAPTED = (
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of a parallel corpus.
-
-    Attributes:
-        words: running words of the training text.
-        vocabulary: distinct words that are frequent enough for the vocabulary of a word-level model.
-        letters: distinct characters in all words.
-        unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
-        subwords_per_word: number of subwords per running word of the training text, assumed if models have whole
-            words. It only changes the expected time, so it does not count in comparisons.
-    """
-
-    words: int
-    vocabulary: int
-    letters: int
-    unknown: float
-    subwords_per_word: float = field(default=SUBWORDS, compare=False)
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """A training corpus with a dev set.
-
-    Attributes:
-        pairs: sentence pairs of the corpus.
-        dev: sentence pairs of dev.
-        source: counts of the source side.
-        target: counts of the target side.
-    """
-
-    pairs: int
-    dev: int
-    source: Side
-    target: Side
-
-    @property
-    def sizes(self) -> CorpusSize:
-        """Sizes of both sides, from which times are estimated."""
-        source, target = (
-            TextSize(self.pairs, side.words, side.vocabulary, side.subwords_per_word)
-            for side in (self.source, self.target)
-        )
-        return source, target
-
-
-def inspect_corpus(train: ParallelFiles, dev: ParallelFiles) -> Corpus:
-    """Count sentence pairs, words and characters of a corpus and of dev. Each version of the files is read once.
-
-    Raises:
-        InputError: as `parallel_lines`, or a file is no plain file.
-    """
-    paths = (train.source, train.target, dev.source, dev.target)
-    for path in paths:
-        check_plain(path)
-    return _inspect(train, dev, tuple(map(version_of, paths)))
-
-
-@lru_cache(2)
-def _inspect(train: ParallelFiles, dev: ParallelFiles, _versions: tuple[tuple[int, int], ...]) -> Corpus:
-    pairs, training = _count(train)
-    dev_pairs, held = _count(dev)
-    source, target = (_side(*counts) for counts in zip(training, held, strict=True))
-    corpus = Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
-    number = _subwords(corpus)
-    if not number:
-        return corpus
-    source, target = (
-        replace(side, subwords_per_word=_subwords_per_word(counts, number))
-        for side, counts in zip((source, target), training, strict=True)
-    )
-    return replace(corpus, source=source, target=target)
-
-
-def _count(files: ParallelFiles) -> tuple[int, tuple[Counter[str], Counter[str]]]:
-    """Return the number of pairs, and how often each word occurs in source and target."""
-    pairs, sides = 0, (Counter[str](), Counter[str]())
-    for pair in parallel_lines(files.source, files.target):
-        pairs += 1
-        for counts, line in zip(sides, pair, strict=True):
-            counts.update(tokens(line))
-    return pairs, sides
-
-
-def _side(training: Counter[str], dev: Counter[str]) -> Side:
-    known = {word for word, count in training.items() if count >= Training().min_frequency}
-    unknown = sum(count for word, count in dev.items() if word not in known) / max(1, dev.total())
-    letters = len({letter for word in training for letter in word})
-    return Side(words=training.total(), vocabulary=len(known), letters=letters, unknown=unknown)
-
-
-def _subwords_per_word(counts: Counter[str], number: int) -> float:
-    """Return the number of subwords per running word, with `number` subwords learned from these words.
-
-    If sentencepiece cannot learn them, the training will report it, and the result is an assumed value.
-    """
-    try:
-        learned = learn(counts, number)
-    except InputError:
-        return SUBWORDS
-    return sum(count * len(learned.cut(word)) for word, count in counts.items()) / max(1, counts.total())
-
-
-@dataclass(frozen=True)
 class Recipe:
     """Tables of an experiment file.
 
@@ -228,6 +113,7 @@ class Recipe:
         remarks: comment lines that describe the corpus and the models.
         shortlist: the table `[shortlist]`, or empty if there is none.
         report: the table `[report]`, or empty if there is none.
+        monolingual: whether models also train on the monolingual text of the experiment.
     """
 
     models: dict[str, dict[str, Any]]
@@ -235,6 +121,7 @@ class Recipe:
     remarks: tuple[str, ...]
     shortlist: dict[str, Any] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
+    monolingual: bool = False
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -252,11 +139,13 @@ class Scope:
         ablation: whether reports have the contribution of each feature.
         translations: whether models may add translations to the lists.
         whole_lists: whether models other than the backward one score all candidates, instead of a shortlist.
+        monolingual: whether forward models also train on monolingual text, which the backward model translates.
     """
 
     ablation: bool = True
     translations: bool = True
     whole_lists: bool = True
+    monolingual: bool = False
 
 
 SCOPES = (
@@ -265,7 +154,10 @@ SCOPES = (
     Scope(ablation=False, translations=False),
     Scope(ablation=False, translations=False, whole_lists=False),
 )
-"""Scopes in the order in which time is saved."""
+"""Scopes without monolingual text in the order in which time is saved."""
+
+MONOLINGUAL_SCOPES = tuple(replace(scope, monolingual=True) for scope in SCOPES[:2])
+"""Scopes with monolingual text, which come first if there is such a text. Shorter runs do without it."""
 
 
 def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0], size: int = 1) -> Recipe:
@@ -278,10 +170,13 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         size: factor on the size of networks, of `SIZES`.
     """
     # The longest trainings begin first, and the backward model is the last one, as others translate meanwhile.
-    names = sorted(epochs, key=lambda name: (name == "backward", not name.endswith("-2"), MODELS.index(name)))
-    joins = scope.translations and _joins(corpus)
+    names = sorted(epochs, key=lambda name: (name == BACKWARD, not name.endswith("-2"), MODELS.index(name)))
+    read = {name: corpus_of(corpus, name, scope) for name in names}
+    joins = scope.translations and _joins(corpus_of(corpus, FORWARD, scope))
     values = JOINED_VALUES if joins else ALONE_VALUES
-    models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names}
+    models = {name: _settings(read[name], name, epochs[name], joins, names) for name in names}
+    if scope.monolingual:
+        models = {name: settings | _upsample(corpus, name) for name, settings in models.items()}
     if models and not is_small(corpus) and min(epochs.values()) < SHORT - ROUNDING:
         models = {name: settings | {"dropout": SHORT_DROPOUT} for name, settings in models.items()}
     if size > 1:
@@ -291,7 +186,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         for name, label in LABELS.items()
         if name in models
     }
-    late = [LABELS[name] for name in LABELS if name in models and (name == "backward" or not scope.whole_lists)]
+    late = [LABELS[name] for name in LABELS if name in models and (name == BACKWARD or not scope.whole_lists)]
     adapted = any("fine_tuning_epochs" in settings for settings in models.values())
     return Recipe(
         models=models,
@@ -299,7 +194,25 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         remarks=(*_remarks(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
         shortlist={"features": late, "size": SHORTLIST} if late else {},
         report={} if scope.ablation else {"ablation": False},
+        monolingual=scope.monolingual,
     )
+
+
+def models_of(scope: Scope) -> tuple[str, ...]:
+    """Return the names of models in the order in which they are added. With monolingual text, backward comes first."""
+    if not scope.monolingual:
+        return MODELS
+    return (BACKWARD, *(name for name in MODELS if name != BACKWARD))
+
+
+def corpus_of(corpus: Corpus, name: str, scope: Scope) -> Corpus:
+    """Return the corpus on which a model is trained, which may have synthetic pairs."""
+    return corpus.with_synthetic if scope.monolingual and name != BACKWARD else corpus
+
+
+def _upsample(corpus: Corpus, name: str) -> dict[str, int]:
+    """Return the setting of models that also read synthetic pairs."""
+    return {} if name == BACKWARD or corpus.upsample == 1 else {"upsample": corpus.upsample}
 
 
 def is_small(corpus: Corpus) -> bool:
@@ -348,23 +261,11 @@ def _larger(size: int) -> dict[str, int]:
     return {"hidden_size": size * usual.hidden_size, "embedding_size": size * usual.embedding_size}
 
 
-def _is_known(corpus: Corpus) -> bool:
-    return max(corpus.source.unknown, corpus.target.unknown) <= MOST_UNKNOWN
-
-
-def _subwords(corpus: Corpus) -> int:
-    """Return the number of subwords of each side, 0 for models of whole words."""
-    sides = (corpus.source, corpus.target)
-    if _is_known(corpus) and max(side.vocabulary for side in sides) <= MOST_WORDS:
-        return 0
-    return max(min(PIECES, corpus.pairs // 2), *(2 * side.letters for side in sides))
-
-
 def _joins(corpus: Corpus) -> bool:
     """Return whether models add translations to the lists. They must translate well enough to help."""
     unknown = max(corpus.source.unknown, corpus.target.unknown)
     enough = not is_small(corpus) and corpus.pairs >= FEWEST_JOINING and unknown <= MOST_UNKNOWN_JOINING
-    return _is_known(corpus) or enough
+    return corpus.is_known or enough
 
 
 def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:
@@ -374,17 +275,17 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
     preset = SECOND if second else FIRST
     settings: dict[str, Any] = {"preset": preset, **_length(epochs, batches), "lexicon": "bias", **sizes}
-    if number := _subwords(corpus):
-        settings["bpe"] = number
+    if corpus.subwords:
+        settings["bpe"] = corpus.subwords
     order = name.removesuffix("-2")
-    if joins and name != "backward":
+    if joins and name != BACKWARD:
         settings |= {"translate_with": order} if second and order in names else {"candidates": CANDIDATES}
     # If a run drops the translations after training, that does not change the training.
     elif small and not _joins(corpus) and (adapt := _adapt(corpus, settings["epochs"])):
         settings["fine_tuning_epochs"] = adapt
     if order == "right-to-left":
         settings["right_to_left"] = True
-    return settings | ({"backward": True} if name == "backward" else {})
+    return settings | ({"backward": True} if name == BACKWARD else {})
 
 
 def _length(epochs: float, batches: float) -> dict[str, int]:

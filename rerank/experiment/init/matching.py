@@ -190,6 +190,10 @@ class Languages:
         """Return whether a vocabulary covers more of the source side of dev than of its target side."""
         return share(self.source, known) > share(self.target, known)
 
+    def is_target(self, known: Set[str]) -> bool:
+        """Return whether a vocabulary is one of the target language, and covers enough of dev."""
+        return not self.is_source(known) and share(self.target, known) > KNOWN
+
     def split(self, texts: Sequence[Text]) -> TextsByLanguage:
         """Divide texts by language."""
         sources = tuple(text for text in texts if self.is_source(count_words(text.path).keys()))

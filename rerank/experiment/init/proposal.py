@@ -57,9 +57,10 @@ def propose(roles: Roles, output: str) -> bytes:
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
     log_unmatched(roles.space, read_initial_weights(roles.start, roles.space), roles.start)
+    corpus = asdict(roles.train) | {"monolingual": roles.monolingual}
     files = {
         "initial_weights": roles.start,
-        "train": {name: path for name, path in asdict(roles.train).items() if path},
+        "train": {name: path for name, path in corpus.items() if path},
         "dev": roles.dev.table,
         "test": table_of_tests(roles.tests),
         "ngrams": roles.ngrams,

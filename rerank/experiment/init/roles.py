@@ -1,7 +1,8 @@
-"""Roles of files: dev set, test sets, training corpus, initial weights and n-gram models."""
+"""Roles of files: dev set, test sets, training corpus, monolingual text, initial weights and n-gram models."""
 
 import filecmp
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
+from rerank.experiment.corpus import FEWEST_MONOLINGUAL
 from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
     MARGIN,
@@ -17,6 +19,7 @@ from rerank.experiment.init.matching import (
     Text,
     TextsByLanguage,
     closest_pair,
+    count_words,
     fault_of_alignment,
     is_translation,
     parallel_groups,
@@ -63,6 +66,7 @@ class Roles:
         train: as in `Experiment`.
         start: as in `Experiment`.
         ngrams: n-gram models of the target language.
+        monolingual: text of the target language that belongs to no list or corpus, or empty.
     """
 
     kinds: dict[str, str]
@@ -75,6 +79,7 @@ class Roles:
     train: ParallelFiles | None = None
     start: str = ""
     ngrams: list[str] = field(default_factory=list)
+    monolingual: str = ""
 
     def use(self, path: str, use: str) -> None:
         """Record a role of a file. A file may have several roles, such as the source of two lists."""
@@ -111,6 +116,7 @@ def find_roles(files: SortedFiles) -> Roles:
         free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
         _find_corpus(free, languages, roles)
         _find_alignment(files.of(LINKS), roles)
+        _find_monolingual(files.texts, languages, roles)
         _find_ngrams(files, languages, roles)
     elif not parallel_groups(files.texts):
         roles.missing.append(NO_CORPUS)
@@ -227,6 +233,30 @@ def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
         else:
             roles.train = replace(roles.train, alignment=path)
             roles.use(path, "word alignment of the training corpus")
+
+
+def _find_monolingual(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
+    """Use the longest other text of the target language that no text has as many lines as.
+
+    A text that is much shorter than the corpus could be a reference.
+    """
+    if roles.train is None:
+        return
+    pairs = next(text.lines for text in texts if text.path == roles.train.source)
+    others = Counter(text.lines for text in texts)
+    found = [
+        text
+        for text in texts
+        if text.path not in {*roles.uses, *roles.reasons}
+        and others[text.lines] == 1
+        and text.lines >= FEWEST_MONOLINGUAL * pairs
+        and languages.is_target(count_words(text.path).keys())
+    ]
+    longest = max(found, key=lambda text: text.lines, default=None)
+    if longest:
+        roles.monolingual = longest.path
+        roles.use(longest.path, "monolingual text")
+        roles.reasons |= {text.path: "shorter than the monolingual text" for text in found if text != longest}
 
 
 def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None:

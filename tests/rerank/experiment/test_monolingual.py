@@ -9,12 +9,16 @@ from safetensors.torch import load_file
 
 from features.feature import Resources
 from features.models.config import WEIGHTS
+from features.models.cost import TimeFactors
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles, read_lines
 from rerank.experiment.chain import stages_of
-from rerank.experiment.costs import MONOLINGUAL
+from rerank.experiment.corpus import MONOLINGUAL
+from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import parse_experiment, read_experiment
+from rerank.experiment.machine import Machine
+from rerank.experiment.plan import apply_plan, find_plan, plan_lines
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -93,6 +97,7 @@ def test_another_text_is_translated_again(command: Command, folder: Path) -> Non
         ),
         ("mono.en", "none.en", r"none.en: No such file or directory"),
         ("mono.en", "empty.en", r"empty.en: no sentence of 1 to 80 words"),
+        ("mono.en", "train.de", r"train.de: expected text of the target language, but 100 % of its words are in "),
         (
             "hidden_size = 8, embedding_size = 8, attention_size = 8, epochs = 1, upsample = 2",
             "backward = true",
@@ -108,10 +113,70 @@ def test_what_does_not_fit_is_one_line(before: str, after: str, message: str, co
     assert not (folder / "work" / "models").exists()
 
 
-def test_models_that_are_chosen_do_not_use_it_yet() -> None:
-    tables = EXPERIMENT.partition("[models]")[0]
-    with pytest.raises(InputError, match=r"train\.monolingual: models that `run` chooses do not use it yet"):
-        parse_experiment(tables.encode(), "e.toml")
+@pytest.fixture
+def unplanned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An experiment without models, on a machine of known speed."""
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
+    tables = EXPERIMENT.partition("[models]")
+    (folder / "e.toml").write_text(f"{tables[0]}[tuning]{tables[2].partition('[tuning]')[2]}")
+    return folder / "e.toml"
+
+
+def planned(path: Path, minutes: float) -> tuple[list[str], Experiment]:
+    """Return the lines of a plan and its experiment."""
+    experiment = read_experiment(str(path), minutes=minutes)
+    assert experiment.unplanned
+    plan = find_plan(experiment, Machine("cpu", 2))
+    return plan_lines(plan), apply_plan(experiment.unplanned, plan)
+
+
+def test_long_runs_train_the_backward_model_first_and_then_on_its_translations(unplanned: Path) -> None:
+    lines, experiment = planned(unplanned, 600)
+    assert lines[-1] == "an epoch of forward models has the corpus and about 41 back-translated sentences"
+    stages = [stage.name for stage in stages_of(experiment, Resources("cpu"))]
+    assert stages[1:4] == ["select monolingual text", "train backward", "back-translate"]
+    assert [name for name in stages if name.startswith("train ")][1:] == [
+        f"train {name}" for name in ("right-to-left-2", "left-to-right-2", "left-to-right", "right-to-left")
+    ]
+    assert re.search(r'monolingual = "\.\./mono\.en"', experiment.text)
+
+
+def test_short_runs_do_without_the_text(unplanned: Path) -> None:
+    lines, experiment = planned(unplanned, 2)
+    assert lines[-1] == "the monolingual text is not used, because that needs more minutes"
+    assert not experiment.monolingual and "mono.en" not in experiment.text
+    assert not any("translate" in stage.name for stage in stages_of(experiment, Resources("cpu")))
+
+
+def test_a_short_text_is_not_used(unplanned: Path) -> None:
+    (unplanned.parent / "mono.en").write_text("a man .\n" * 5)
+    lines, experiment = planned(unplanned, 600)
+    expected = "the monolingual text is not used, because that needs 0.2 sentences for each pair of the corpus"
+    assert lines[-1] == expected and not experiment.monolingual
+
+
+def test_an_epoch_has_more_copies_of_the_corpus_the_longer_the_text_is(unplanned: Path) -> None:
+    (unplanned.parent / "mono.en").write_text("a man .\n" * 150)
+    lines, experiment = planned(unplanned, 600)
+    assert lines[-1] == "an epoch of forward models has 3 copies of the corpus and about 150 back-translated sentences"
+    settings = {name: entry.request.settle()[1] for name, entry in experiment.models.items()}
+    assert settings.pop("backward").upsample == 1
+    assert {training.upsample for training in settings.values()} == {3}
+
+
+@pytest.mark.slow
+def test_a_planned_run_with_monolingual_text(
+    command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"batch_size": 16, "embedding_size": 8, "hidden_size": 8, "attention_size": 8}
+    monkeypatch.setattr("rerank.experiment.recipe.SMALL", small)
+    monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
+    monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left", "backward"))
+    status, _, err = command("run", "e.toml", "--minutes", 60, "--device", "cpu")
+    assert status == 0, err
+    assert re.search(r"^\[\d+/\d+\] back-translate", err, re.MULTILINE)
+    status, _, err = command("run", "e.toml", "--minutes", 60, "--device", "cpu")
+    assert status == 0 and len(re.findall(r"^\[", err, re.MULTILINE)) == err.count(": up to date") > 10
 
 
 def test_a_long_text_counts_up_to_a_multiple_of_the_corpus(folder: Path) -> None:

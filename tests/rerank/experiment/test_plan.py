@@ -10,6 +10,7 @@ from features.models.cost import TimeFactors
 from features.models.settings import Architecture
 from moses_io.files.errors import InputError
 from rerank.experiment.checks import check_inputs
+from rerank.experiment.corpus import Corpus, Side
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.machine import Machine, measure_factors
@@ -27,13 +28,12 @@ from rerank.experiment.plan import (
 )
 from rerank.experiment.recipe import (
     MODELS,
+    MONOLINGUAL_SCOPES,
     SCOPES,
     SHORTLIST,
     SIZES,
     SMALL_STEPS,
-    Corpus,
     Scope,
-    Side,
     find_depth,
     find_recipe,
 )
@@ -100,6 +100,31 @@ def test_models_of_a_small_corpus_have_a_few_steps() -> None:
     small = replace(CORPUS, pairs=6_000)
     assert search(small, steps_within(1_000))[0] == dict.fromkeys(MODELS, SMALL_STEPS)
     assert search(small, steps_within(SMALL_STEPS + 1))[0] == dict.fromkeys(MODELS[:2], SMALL_STEPS // 2)
+
+
+WITH_TEXT = replace(CORPUS, monolingual=150_000, monolingual_words=1_000_000)
+
+
+def test_monolingual_text_needs_a_backward_model_and_two_forward_models() -> None:
+    scopes = (*MONOLINGUAL_SCOPES, *SCOPES)
+    forward, backward = find_depth(WITH_TEXT.with_synthetic).least, find_depth(WITH_TEXT).least
+    total = 2 * forward + backward + 2
+    steps, scope = search(WITH_TEXT, steps_within(total), scopes)
+    assert steps == {"backward": backward, "left-to-right": forward, "right-to-left": forward}
+    assert scope == MONOLINGUAL_SCOPES[1]
+    steps, scope = search(WITH_TEXT, steps_within(total - 1), scopes)
+    assert list(steps)[:2] == list(MODELS[:2]) and scope in SCOPES
+
+
+def test_all_models_grow_by_the_same_steps_up_to_their_most() -> None:
+    """The corpus of the backward model has fewer words, and so fewer steps."""
+    forward, backward = find_depth(WITH_TEXT.with_synthetic), find_depth(WITH_TEXT)
+    steps, _ = search(WITH_TEXT, steps_within(4 * forward.least + backward.least + 3 + 5 * 3), MONOLINGUAL_SCOPES)
+    assert steps.pop("backward") == backward.least + 3
+    assert list(steps.values()) == [forward.least + 3] * 4
+    steps, _ = search(WITH_TEXT, steps_within(5_000), MONOLINGUAL_SCOPES)
+    assert steps.pop("backward") == backward.most
+    assert list(steps.values()) == [forward.most] * 4
 
 
 @pytest.mark.parametrize("words", [1_058_489, 360_000, 10**8])

@@ -17,6 +17,7 @@ from features.request import parse_requests
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.checks import check_inputs, try_features
+from rerank.experiment.corpus import PIECES, Corpus, Side, inspect_corpus
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.recipe import (
@@ -27,7 +28,6 @@ from rerank.experiment.recipe import (
     LARGE,
     MODELS,
     MOST,
-    PIECES,
     SCOPES,
     SECOND,
     SHORT,
@@ -37,13 +37,10 @@ from rerank.experiment.recipe import (
     SMALL_EPOCHS,
     STEP,
     WORDS,
-    Corpus,
     Recipe,
     Scope,
-    Side,
     find_depth,
     find_recipe,
-    inspect_corpus,
     is_small,
 )
 

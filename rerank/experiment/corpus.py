@@ -1,0 +1,196 @@
+"""Sizes and vocabulary of the texts on which the models of an experiment are trained."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+
+from features.models.cost import SUBWORDS, CorpusSize, TextSize
+from features.models.settings import Training
+from features.models.vocabulary import learn
+from moses_io.files.errors import InputError
+from moses_io.files.streams import check_plain, open_input, version_of
+from moses_io.files.text import ParallelFiles, parallel_lines, tokens
+
+MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
+"""Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
+
+PIECES = 4_000
+"""Number of subwords of other models.
+
+It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
+"""
+
+MONOLINGUAL, UPSAMPLE = 5, 3
+"""Maximum sentences of monolingual text for each sentence pair of the corpus.
+
+If there are so many, each pair occurs `UPSAMPLE` times in an epoch with synthetic pairs.
+"""
+
+FEWEST_MONOLINGUAL = 0.2
+"""Minimum sentences of monolingual text for each pair of the corpus. Shorter texts are not used."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a parallel corpus.
+
+    Attributes:
+        words: running words of the training text.
+        vocabulary: distinct words that are frequent enough for the vocabulary of a word-level model.
+        letters: distinct characters in all words.
+        unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
+        subwords_per_word: number of subwords per running word of the training text, assumed if models have whole
+            words. It only changes the expected time, so it does not count in comparisons.
+    """
+
+    words: int
+    vocabulary: int
+    letters: int
+    unknown: float
+    subwords_per_word: float = field(default=SUBWORDS, compare=False)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A training corpus with a dev set.
+
+    Attributes:
+        pairs: sentence pairs of the corpus.
+        dev: sentence pairs of dev.
+        source: counts of the source side.
+        target: counts of the target side.
+        monolingual: sentences of monolingual text that can be used, at most `MONOLINGUAL` for each pair.
+        monolingual_words: running words of these sentences.
+    """
+
+    pairs: int
+    dev: int
+    source: Side
+    target: Side
+    monolingual: int = 0
+    monolingual_words: int = 0
+
+    @property
+    def sizes(self) -> CorpusSize:
+        """Sizes of both sides, from which times are estimated."""
+        source, target = (
+            TextSize(self.pairs, side.words, side.vocabulary, side.subwords_per_word)
+            for side in (self.source, self.target)
+        )
+        return source, target
+
+    @property
+    def has_monolingual(self) -> bool:
+        """Whether there is enough monolingual text."""
+        return self.monolingual >= max(1, FEWEST_MONOLINGUAL * self.pairs)
+
+    @property
+    def upsample(self) -> int:
+        """Times that each pair of the corpus occurs in an epoch with synthetic pairs."""
+        return max(1, round(UPSAMPLE * self.monolingual / (MONOLINGUAL * max(1, self.pairs))))
+
+    @property
+    def with_synthetic(self) -> "Corpus":
+        """The corpus of forward models that also read synthetic pairs, with the pairs of a whole epoch."""
+        source, target = self.source.words, self.target.words
+        new = round(self.monolingual_words * source / max(1, target))
+        return replace(
+            self,
+            pairs=self.upsample * self.pairs + self.monolingual,
+            source=replace(self.source, words=self.upsample * source + new),
+            target=replace(self.target, words=self.upsample * target + self.monolingual_words),
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether few words of dev are unknown."""
+        return max(self.source.unknown, self.target.unknown) <= MOST_UNKNOWN
+
+    @property
+    def subwords(self) -> int:
+        """Number of subwords of each side, 0 for models of whole words."""
+        sides = (self.source, self.target)
+        if self.is_known and max(side.vocabulary for side in sides) <= MOST_WORDS:
+            return 0
+        return max(min(PIECES, self.pairs // 2), *(2 * side.letters for side in sides))
+
+
+def inspect_corpus(train: ParallelFiles, dev: ParallelFiles, monolingual: str = "") -> Corpus:
+    """Count sentence pairs, words and characters of a corpus and of dev. Each version of the files is read once.
+
+    Args:
+        train: the corpus.
+        dev: the texts of dev.
+        monolingual: path of the monolingual text, of which only the first sentences are counted, or empty.
+
+    Raises:
+        InputError: as `parallel_lines`, or a file is no plain file.
+    """
+    paths = (train.source, train.target, dev.source, dev.target)
+    for path in (*paths, *([monolingual] if monolingual else [])):
+        check_plain(path)
+    corpus = _inspect(train, dev, tuple(map(version_of, paths)))
+    if not monolingual:
+        return corpus
+    sentences, words = count_monolingual(monolingual, corpus.pairs)
+    return replace(corpus, monolingual=sentences, monolingual_words=words)
+
+
+def count_monolingual(path: str, pairs: float) -> tuple[int, int]:
+    """Return the sentences and words of monolingual text that can be used with a corpus of so many pairs.
+
+    Only its first lines are read, as the whole text may be much longer. Each version of a file is read once.
+    """
+    return _first_lines(path, int(MONOLINGUAL * pairs), *version_of(path))
+
+
+@lru_cache(10)
+def _first_lines(path: str, most: int, _changed: int, _bytes: int) -> tuple[int, int]:
+    with open_input(path) as stream:
+        lengths = [len(line.split()) for line in islice(stream, most)]
+    return sum(length > 0 for length in lengths), sum(lengths)
+
+
+@lru_cache(2)
+def _inspect(train: ParallelFiles, dev: ParallelFiles, _versions: tuple[tuple[int, int], ...]) -> Corpus:
+    pairs, training = _count(train)
+    dev_pairs, held = _count(dev)
+    source, target = (_side(*counts) for counts in zip(training, held, strict=True))
+    corpus = Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
+    if not corpus.subwords:
+        return corpus
+    source, target = (
+        replace(side, subwords_per_word=_subwords_per_word(counts, corpus.subwords))
+        for side, counts in zip((source, target), training, strict=True)
+    )
+    return replace(corpus, source=source, target=target)
+
+
+def _count(files: ParallelFiles) -> tuple[int, tuple[Counter[str], Counter[str]]]:
+    """Return the number of pairs, and how often each word occurs in source and target."""
+    pairs, sides = 0, (Counter[str](), Counter[str]())
+    for pair in parallel_lines(files.source, files.target):
+        pairs += 1
+        for counts, line in zip(sides, pair, strict=True):
+            counts.update(tokens(line))
+    return pairs, sides
+
+
+def _side(training: Counter[str], dev: Counter[str]) -> Side:
+    known = {word for word, count in training.items() if count >= Training().min_frequency}
+    unknown = sum(count for word, count in dev.items() if word not in known) / max(1, dev.total())
+    letters = len({letter for word in training for letter in word})
+    return Side(words=training.total(), vocabulary=len(known), letters=letters, unknown=unknown)
+
+
+def _subwords_per_word(counts: Counter[str], number: int) -> float:
+    """Return the number of subwords per running word, with `number` subwords learned from these words.
+
+    If sentencepiece cannot learn them, the training will report it, and the result is an assumed value.
+    """
+    try:
+        learned = learn(counts, number)
+    except InputError:
+        return SUBWORDS
+    return sum(count * len(learned.cut(word)) for word, count in counts.items()) / max(1, counts.total())
