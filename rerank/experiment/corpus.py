@@ -21,11 +21,8 @@ PIECES = 4_000
 It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
 """
 
-MONOLINGUAL, UPSAMPLE = 5, 3
-"""Maximum sentences of monolingual text for each sentence pair of the corpus.
-
-If there are so many, each pair occurs `UPSAMPLE` times in an epoch with synthetic pairs.
-"""
+MONOLINGUAL = 5
+"""Maximum sentences of monolingual text for each sentence pair of the corpus."""
 
 FEWEST_MONOLINGUAL = 0.2
 """Minimum sentences of monolingual text for each pair of the corpus. Shorter texts are not used."""
@@ -86,21 +83,10 @@ class Corpus:
         return self.monolingual >= max(1, FEWEST_MONOLINGUAL * self.pairs)
 
     @property
-    def upsample(self) -> int:
-        """Times that each pair of the corpus occurs in an epoch with synthetic pairs."""
-        return max(1, round(UPSAMPLE * self.monolingual / (MONOLINGUAL * max(1, self.pairs))))
-
-    @property
-    def with_synthetic(self) -> "Corpus":
-        """The corpus of forward models that also read synthetic pairs, with the pairs of a whole epoch."""
-        source, target = self.source.words, self.target.words
-        new = round(self.monolingual_words * source / max(1, target))
-        return replace(
-            self,
-            pairs=self.upsample * self.pairs + self.monolingual,
-            source=replace(self.source, words=self.upsample * source + new),
-            target=replace(self.target, words=self.upsample * target + self.monolingual_words),
-        )
+    def with_monolingual(self) -> "Corpus":
+        """The corpus of language models, whose epochs also have the monolingual text."""
+        target = replace(self.target, words=self.target.words + self.monolingual_words)
+        return replace(self, pairs=self.pairs + self.monolingual, target=target)
 
     @property
     def is_known(self) -> bool:

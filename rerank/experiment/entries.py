@@ -39,6 +39,9 @@ TAKEN = (
 )  # fmt: skip
 """Reserved names: files in the folder of results have them."""
 
+BACK_TRANSLATION = "back_translation"
+"""Key of a corpus: whether forward models train on translations of the monolingual text."""
+
 _KEYS = ("source", "reference", "nbest")
 
 MOSES_OUTPUT = "moses_output"
@@ -97,9 +100,19 @@ def read_shortlist(value: Any, features: Mapping[str, FeatureRequest], planned: 
 
 def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
     """Read the table of a corpus, with paths relative to `folder`. Raise `InputError` if a key is wrong."""
-    check_keys(table, ("source", "target", "alignment", "monolingual"), "train.")
+    check_keys(table, ("source", "target", "alignment", "monolingual", BACK_TRANSLATION), "train.")
     keys = ("source", "target", *(["alignment"] if "alignment" in table else []))
     return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
+
+
+def read_back_translation(table: dict[str, Any]) -> bool:
+    """Return whether forward models train on monolingual text. Raise `InputError` if the value is of the wrong type."""
+    value = table.get(BACK_TRANSLATION, True)
+    if not isinstance(value, bool):
+        raise InputError(f"train.{BACK_TRANSLATION}: expected true or false, found {value!r}")
+    if BACK_TRANSLATION in table and "monolingual" not in table:
+        raise InputError(f"train.{BACK_TRANSLATION}: there is no train.monolingual")
+    return value
 
 
 def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "ModelEntry"], unplanned: bool) -> str:
@@ -118,15 +131,17 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
     text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
     if unplanned:
         return text
-    requests = [entry.request for entry in models.values()]
-    trained = [each for each in requests if not (each.backward or each.symmetric)]
+    requests, translates = [entry.request for entry in models.values()], read_back_translation(table)
+    trained = [
+        each for each in requests if each.language_model or (translates and not (each.backward or each.symmetric))
+    ]
     if text and not trained:
         raise InputError("train.monolingual: no forward model or language model in [models] trains on it. Remove it")
     translated = any(not each.language_model for each in trained)
     if text and translated and not any(each.backward for each in requests):
         raise InputError("train.monolingual: expected a backward model in [models], which translates this text")
     for name, entry in models.items():
-        if not text or entry.request.backward or entry.request.symmetric:
+        if entry.request not in trained or not text:
             with at(f"models.{name}: "):
                 entry.request.check_synthetic(None)
     return text

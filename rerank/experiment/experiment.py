@@ -54,8 +54,9 @@ class Experiment:
 
     Attributes:
         train: corpus that models are trained on.
-        monolingual: text of the target language, on which forward models and language models are also trained, or an
-            empty path. For forward models the first backward model translates it.
+        monolingual: text of the target language, on which language models and, with `back_translation`, forward models
+            are also trained, or an empty path.
+        back_translation: whether the first backward model translates the monolingual text for forward models.
         dev: set on which the weights are tuned. It also decides when the training of a model stops.
         selection: set on which the tuner `auto` compares tuners, or None if there is none.
         tests: test sets by name. They are reranked and, if they have references, evaluated.
@@ -87,6 +88,7 @@ class Experiment:
     unplanned: Unplanned | None = None
     text: str = ""
     monolingual: str = ""
+    back_translation: bool = True
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
@@ -123,9 +125,11 @@ class Experiment:
     def synthetic(self, name: str) -> ParallelFiles | None:
         """Return the synthetic pairs on which a model is trained in addition to the corpus, or None."""
         request = self.models[name].request
-        if not self.monolingual or request.backward or request.symmetric:
+        if self.monolingual and request.language_model:
+            return ParallelFiles(self.selected, self.selected)
+        if not self.monolingual or not self.back_translation or request.backward or request.symmetric:
             return None
-        return ParallelFiles(self.selected if request.language_model else self.back_translations, self.selected)
+        return ParallelFiles(self.back_translations, self.selected)
 
     @property
     def translates_text(self) -> bool:

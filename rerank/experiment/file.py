@@ -10,6 +10,7 @@ from features.models.settings import check_rows, check_values
 from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code
 from moses_io.files.errors import InputError, at
 from rerank.experiment.entries import (
+    BACK_TRANSLATION,
     SELECTION,
     SET,
     Groups,
@@ -20,6 +21,7 @@ from rerank.experiment.entries import (
     find_pretrained,
     grouped,
     known_folder,
+    read_back_translation,
     read_corpus,
     read_model,
     read_monolingual,
@@ -119,6 +121,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     return Experiment(
         train=train,
         monolingual=read_monolingual(corpus, folder, models, unplanned is not None),
+        back_translation=read_back_translation(corpus),
         dev=read_set(values.get("dev", {}), "dev", folder),
         selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
         tests=read_tests(values.get("test", []), folder),
@@ -173,7 +176,7 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     Raises:
         InputError: a feature or a setting of the tables does not fit the models.
     """
-    values = tables.values if recipe.monolingual else _without_monolingual(tables.values)
+    values = tables.values | {"train": _train(tables.values, recipe)}
     replaced: dict[str, Any] = {key: values[key] for key in ("tuning", "report") if key in values}
     whole: dict[str, Any] = {**recipe.tables, **replaced, "features": recipe.features | feature_texts(values)}
     if shortlist := _joined_shortlist(as_table(values.get("shortlist", {}), "shortlist"), recipe):
@@ -190,10 +193,13 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     return replace(experiment, text=text)
 
 
-def _without_monolingual(values: dict[str, Any]) -> dict[str, Any]:
-    """Return tables without the monolingual text, on which no model of a recipe trains."""
-    train = as_table(values.get("train", {}), "train")
-    return values | {"train": {key: value for key, value in train.items() if key != "monolingual"}}
+def _train(values: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
+    """Return the table of the corpus. Only language models of a recipe train on monolingual text."""
+    keys = ("monolingual", BACK_TRANSLATION)
+    train = {key: value for key, value in as_table(values.get("train", {}), "train").items() if key not in keys}
+    if recipe.monolingual:
+        train |= {"monolingual": values["train"]["monolingual"], BACK_TRANSLATION: False}
+    return train
 
 
 def _joined_shortlist(own: dict[str, Any], recipe: Recipe) -> dict[str, Any]:

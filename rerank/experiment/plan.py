@@ -16,9 +16,9 @@ from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.file import with_recipe
 from rerank.experiment.machine import Machine, measure_factors
 from rerank.experiment.recipe import (
-    BACKWARD,
+    LABELS,
+    LANGUAGE_MODEL,
     MODELS,
-    MONOLINGUAL_SCOPES,
     SCOPES,
     Depth,
     Recipe,
@@ -79,7 +79,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name, count in self.steps.items():
-            if name not in MODELS or count < 1:
+            if name not in LABELS or count < 1:
                 raise ValueError(f"no model {name!r} with {count} steps")
 
     @property
@@ -88,8 +88,8 @@ class Plan:
 
         Translations do not count: some features exclude them, and so does a maximum of `apply_seconds`.
         """
-        most = {name: depth.most for name, depth in _depths(self.corpus, self.scope).items()}
-        return self.steps == most and replace(self.scope, translations=True, monolingual=False) == SCOPES[0]
+        most = {name: depth.most for name, depth in _depths(self.corpus).items()}
+        return self.steps == most and replace(self.scope, translations=True) == SCOPES[0]
 
     @property
     def is_full(self) -> bool:
@@ -110,8 +110,8 @@ def with_all_models(experiment: Experiment) -> Experiment:
     if not experiment.unplanned:
         return experiment
     corpus = _inspect(experiment)
-    scope = _scopes(experiment, corpus)[0]
-    return with_recipe(experiment.unplanned, _recipe(corpus, dict.fromkeys(models_of(scope), 1), scope))
+    steps = dict.fromkeys(models_of(corpus), 1)
+    return with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
 
 
 def find_plan(experiment: Experiment, machine: Machine) -> Plan:
@@ -175,7 +175,7 @@ def _make_plan(
         seconds, apply_seconds = expected(steps, scope)
         return seconds <= most and (most_apply is None or apply_seconds <= most_apply)
 
-    steps, scope = search(corpus, fits, _scopes(experiment, corpus))
+    steps, scope = search(corpus, fits, _scopes(experiment))
     return Plan(unplanned.minutes, most_apply, corpus, steps, scope, factors, *expected(steps, scope), size)
 
 
@@ -186,35 +186,34 @@ def search(
 
     The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
     ablation requires that all models can, because an ablation does not improve translations. A scope with whole lists
-    only requires half of the least steps, because shortlists lose more. A scope with monolingual text requires the
-    backward model and two forward models. In the scope, each model that still fits gets the least steps, in the order
-    in which they are added. Then all get the same number of further steps, and then some one more. If not even two
-    models fit, they get fewer steps: at least half of the least, or nearly as many as one model could have, because two
-    models train side by side. Otherwise there is one model with as many steps as fit, or none. An ablation is also made
-    if it fits at the end.
+    only requires half of the least steps, because shortlists lose more. In the scope, each model that still fits gets
+    the least steps, in the order in which they are added. Then all get the same number of further steps, and then some
+    one more. If not even two models fit, they get fewer steps: at least half of the least, or nearly as many as one
+    model could have, because two models train side by side. Otherwise there is one model with as many steps as fit, or
+    none. An ablation is also made if it fits at the end.
     """
+    depths = _depths(corpus)
 
     def leaves_time(scope: Scope) -> bool:
-        depths, names = _depths(corpus, scope), models_of(scope)
-        least = {name: depths[name].least for name in (names if scope.ablation else names[: 2 + scope.monolingual])}
+        least = {name: depth.least for name, depth in depths.items() if scope.ablation or name in MODELS[:2]}
         enough = least if scope.translations else {name: (count + 1) // 2 for name, count in least.items()}
         return fits(enough, scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])
-    steps = _steps_of(_depths(corpus, scope), lambda steps: fits(steps, scope))
+    steps = _steps_of(depths, lambda steps: fits(steps, scope))
     everything = replace(scope, ablation=True)
     return steps, everything if steps and fits(steps, everything) else scope
 
 
 def _steps_of(depths: dict[str, Depth], fits: Callable[[Steps], bool]) -> Steps:
     """Return the lengths of trainings that fit into the time. `depths` are those of all models, as they are added."""
+    first, second, *_ = depths
     chosen = Steps()
     for name, depth in depths.items():
         longer = chosen | {name: depth.least}
-        if list(longer) == [BACKWARD] or fits(longer):  # other models follow, for which it translates
+        if fits(longer):
             chosen = longer
     if len(chosen) < 2:
-        first, second, *_ = depths
         least = depths[first].least
         two = _largest(least, lambda count: fits({first: count, second: count}))
         one = _largest(least, lambda count: fits({first: count}))
@@ -259,7 +258,7 @@ def apply_plan(unplanned: Unplanned, plan: Plan, comparison: Comparison | None =
 
 def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
-    models, depths = plan.recipe.models, _depths(plan.corpus, plan.scope)
+    models, depths = plan.recipe.models, _depths(plan.corpus)
     if not models:
         limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
         return [f"no model of this corpus fits into {plan.minutes:g} min{limit}"]
@@ -276,17 +275,12 @@ def plan_lines(plan: Plan) -> list[str]:
 
 
 def _about_monolingual(plan: Plan) -> list[str]:
-    """Return a line about monolingual text, if there is any."""
+    """Return a line about monolingual text that is not used, if there is any."""
     corpus = plan.corpus
-    if plan.scope.monolingual:
-        times = f"{corpus.upsample} copies of the corpus" if corpus.upsample > 1 else "the corpus"
-        return [f"an epoch of forward models has {times} and about {corpus.monolingual:,} back-translated sentences"]
-    if not corpus.monolingual:
+    if LANGUAGE_MODEL in plan.steps or not corpus.monolingual:
         return []
-    needed = (
-        "more minutes" if corpus.has_monolingual else f"{FEWEST_MONOLINGUAL:g} sentences for each pair of the corpus"
-    )
-    return [f"the monolingual text is not used, because that needs {needed}"]
+    fewest = f"{FEWEST_MONOLINGUAL:g} sentences for each pair of the corpus"
+    return [f"the monolingual text is not used, it needs {'more minutes' if corpus.has_monolingual else fewest}"]
 
 
 def write_plan(plan: Plan, folder: Path) -> None:
@@ -302,13 +296,13 @@ def _read_plan(path: Path) -> Plan:
 
 
 def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe:
-    depths = _depths(corpus, scope)
+    depths = _depths(corpus)
     return find_recipe(corpus, {name: count * depths[name].step for name, count in steps.items()}, scope, size)
 
 
-def _depths(corpus: Corpus, scope: Scope) -> dict[str, Depth]:
+def _depths(corpus: Corpus) -> dict[str, Depth]:
     """Return the possible lengths of the training of each model, in the order in which models are added."""
-    return {name: find_depth(corpus_of(corpus, name, scope)) for name in models_of(scope)}
+    return {name: find_depth(corpus_of(corpus, name)) for name in models_of(corpus)}
 
 
 def _inspect(experiment: Experiment) -> Corpus:
@@ -321,8 +315,7 @@ def _unplanned(experiment: Experiment) -> Unplanned:
     return experiment.unplanned
 
 
-def _scopes(experiment: Experiment, corpus: Corpus) -> tuple[Scope, ...]:
+def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
     """Return the possible scopes. Some features are for the decoder's own candidates only."""
     own = any(request.row.of_decoder for request in experiment.features.values())
-    scopes = (*(MONOLINGUAL_SCOPES if corpus.has_monolingual else ()), *SCOPES)
-    return tuple(scope for scope in scopes if not (own and scope.translations))
+    return tuple(scope for scope in SCOPES if not (own and scope.translations))

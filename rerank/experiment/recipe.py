@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from features.models.config import DEV_FOLDS
@@ -15,8 +15,11 @@ MODELS = ("left-to-right", "right-to-left", "right-to-left-2", "backward", "left
 Models whose names end in 2 have the preset `SECOND`.
 """
 
-FORWARD, BACKWARD = MODELS[0], "backward"
-"""Names of the first forward model and of the backward model."""
+FORWARD, BACKWARD, LANGUAGE_MODEL = MODELS[0], "backward", "language-model"
+"""Names of the first forward model, of the backward model, and of the model of monolingual text."""
+
+LSTM: dict[str, Any] = {"preset": "lstm-lm", "hidden_size": 256, "embedding_size": 128, "dropout": 0.1}
+"""Settings of the language model."""
 
 EPOCHS, WORDS = 4, 4_000_000
 """Epochs after which another model helps more, and target words that are enough on large corpora."""
@@ -78,8 +81,8 @@ CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
 Both limits only apply if more words of dev than `MOST_UNKNOWN` are unknown.
 """
 
-JOINED_VALUES, ALONE_VALUES, BACKWARD_VALUES = "logprob,added", "logprob,entropy", "logprob"
-"""Values that features read from models with added candidates, with candidates of Moses only, and backward."""
+JOINED_VALUES, ALONE_VALUES, OTHER_VALUES = "logprob,added", "logprob,entropy", "logprob"
+"""Values that features read from forward models with added candidates, without them, and from other models."""
 
 SHORTLIST = 30
 """Candidates of a sentence in a shortlist. A run that compares sizes expects this size."""
@@ -89,9 +92,10 @@ LABELS = {
     "right-to-left": "NMTrtl",
     "right-to-left-2": "NMTrtl2",
     "left-to-right-2": "NMTltr2",
-    "backward": "NMTback",
+    BACKWARD: "NMTback",
+    LANGUAGE_MODEL: "NLM",
 }
-"""Labels of the features of models.
+"""Labels of the features of all models.
 
 The feature of the backward model takes longer than all others, so only a shortlist gets it.
 """
@@ -139,13 +143,11 @@ class Scope:
         ablation: whether reports have the contribution of each feature.
         translations: whether models may add translations to the lists.
         whole_lists: whether models other than the backward one score all candidates, instead of a shortlist.
-        monolingual: whether forward models also train on monolingual text, which the backward model translates.
     """
 
     ablation: bool = True
     translations: bool = True
     whole_lists: bool = True
-    monolingual: bool = False
 
 
 SCOPES = (
@@ -154,10 +156,7 @@ SCOPES = (
     Scope(ablation=False, translations=False),
     Scope(ablation=False, translations=False, whole_lists=False),
 )
-"""Scopes without monolingual text in the order in which time is saved."""
-
-MONOLINGUAL_SCOPES = tuple(replace(scope, monolingual=True) for scope in SCOPES[:2])
-"""Scopes with monolingual text, which come first if there is such a text. Shorter runs do without it."""
+"""Scopes in the order in which time is saved."""
 
 
 def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0], size: int = 1) -> Recipe:
@@ -169,23 +168,19 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         scope: what the run does in addition to training.
         size: factor on the size of networks, of `SIZES`.
     """
-    # The longest trainings begin first, and the backward model is the last one, as others translate meanwhile.
-    names = sorted(epochs, key=lambda name: (name == BACKWARD, not name.endswith("-2"), MODELS.index(name)))
-    read = {name: corpus_of(corpus, name, scope) for name in names}
-    joins = scope.translations and _joins(corpus_of(corpus, FORWARD, scope))
-    values = JOINED_VALUES if joins else ALONE_VALUES
-    models = {name: _settings(read[name], name, epochs[name], joins, names) for name in names}
-    if scope.monolingual:
-        models = {name: settings | _upsample(corpus, name) for name, settings in models.items()}
-    if models and not is_small(corpus) and min(epochs.values()) < SHORT - ROUNDING:
+    # The longest trainings begin first. Models that do not translate are the last, as others translate meanwhile.
+    others = (BACKWARD, LANGUAGE_MODEL)
+    names = sorted(epochs, key=lambda name: (name in others, not name.endswith("-2"), list(LABELS).index(name)))
+    joins = scope.translations and _joins(corpus)
+    values = dict.fromkeys(LABELS, JOINED_VALUES if joins else ALONE_VALUES) | dict.fromkeys(others, OTHER_VALUES)
+    models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names if name != LANGUAGE_MODEL}
+    if models and not is_small(corpus) and min(epochs[name] for name in models) < SHORT - ROUNDING:
         models = {name: settings | {"dropout": SHORT_DROPOUT} for name, settings in models.items()}
+    if LANGUAGE_MODEL in epochs:
+        models[LANGUAGE_MODEL] = _language_model(corpus, epochs[LANGUAGE_MODEL])
     if size > 1:
         models = {name: settings | _larger(size) for name, settings in models.items()}
-    features = {
-        label: f"neural:{name}[{BACKWARD_VALUES if name == 'backward' else values}]"
-        for name, label in LABELS.items()
-        if name in models
-    }
+    features = {label: f"neural:{name}[{values[name]}]" for name, label in LABELS.items() if name in models}
     late = [LABELS[name] for name in LABELS if name in models and (name == BACKWARD or not scope.whole_lists)]
     adapted = any("fine_tuning_epochs" in settings for settings in models.values())
     return Recipe(
@@ -194,25 +189,18 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         remarks=(*_remarks(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
         shortlist={"features": late, "size": SHORTLIST} if late else {},
         report={} if scope.ablation else {"ablation": False},
-        monolingual=scope.monolingual,
+        monolingual=LANGUAGE_MODEL in epochs,
     )
 
 
-def models_of(scope: Scope) -> tuple[str, ...]:
-    """Return the names of models in the order in which they are added. With monolingual text, backward comes first."""
-    if not scope.monolingual:
-        return MODELS
-    return (BACKWARD, *(name for name in MODELS if name != BACKWARD))
+def models_of(corpus: Corpus) -> tuple[str, ...]:
+    """Return the names of models in the order in which they are added. A language model requires monolingual text."""
+    return (*MODELS[:2], *([LANGUAGE_MODEL] if corpus.has_monolingual else []), *MODELS[2:])
 
 
-def corpus_of(corpus: Corpus, name: str, scope: Scope) -> Corpus:
-    """Return the corpus on which a model is trained, which may have synthetic pairs."""
-    return corpus.with_synthetic if scope.monolingual and name != BACKWARD else corpus
-
-
-def _upsample(corpus: Corpus, name: str) -> dict[str, int]:
-    """Return the setting of models that also read synthetic pairs."""
-    return {} if name == BACKWARD or corpus.upsample == 1 else {"upsample": corpus.upsample}
+def corpus_of(corpus: Corpus, name: str) -> Corpus:
+    """Return the sizes of an epoch of a model."""
+    return corpus.with_monolingual if name == LANGUAGE_MODEL else corpus
 
 
 def is_small(corpus: Corpus) -> bool:
@@ -286,6 +274,12 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     if order == "right-to-left":
         settings["right_to_left"] = True
     return settings | ({"backward": True} if name == BACKWARD else {})
+
+
+def _language_model(corpus: Corpus, epochs: float) -> dict[str, Any]:
+    """Return the table of the language model."""
+    read, subwords = corpus_of(corpus, LANGUAGE_MODEL), {"bpe": corpus.subwords} if corpus.subwords else {}
+    return {**LSTM, **_length(epochs, read.pairs / Training().batch_size), **LARGE, **subwords}
 
 
 def _length(epochs: float, batches: float) -> dict[str, int]:

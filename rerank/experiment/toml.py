@@ -141,12 +141,12 @@ def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
 
 
 def with_paths(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a path, or a list or table of paths, with `change` applied to each path. `name` in a table is no path."""
+    """Return a path, or a list or table of paths, with `change` applied to each path, except to `name` and to bools."""
     if isinstance(value, dict):
         return {key: each if key == "name" else with_paths(each, change) for key, each in value.items()}
     if isinstance(value, list):
         return [with_paths(each, change) for each in value]
-    return change(value)
+    return value if isinstance(value, bool) else change(value)
 
 
 def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:

@@ -130,38 +130,30 @@ def planned(path: Path, minutes: float) -> tuple[list[str], Experiment]:
     return plan_lines(plan), apply_plan(experiment.unplanned, plan)
 
 
-def test_long_runs_train_the_backward_model_first_and_then_on_its_translations(unplanned: Path) -> None:
+def test_plans_train_a_language_model_on_the_text(unplanned: Path) -> None:
     lines, experiment = planned(unplanned, 600)
-    assert lines[-1] == "an epoch of forward models has the corpus and about 41 back-translated sentences"
+    assert any(line.startswith("language-model: lstm-lm, ") for line in lines)
     stages = [stage.name for stage in stages_of(experiment, Resources("cpu"))]
-    assert stages[1:4] == ["select monolingual text", "train backward", "back-translate"]
-    assert [name for name in stages if name.startswith("train ")][1:] == [
-        f"train {name}" for name in ("right-to-left-2", "left-to-right-2", "left-to-right", "right-to-left")
-    ]
-    assert re.search(r'monolingual = "\.\./mono\.en"', experiment.text)
+    assert "select monolingual text" in stages and "back-translate" not in stages
+    assert (
+        experiment.models["language-model"].request.settle()[1].bpe
+        == experiment.models["backward"].request.settle()[1].bpe
+    )
+    assert 'monolingual = "../mono.en", back_translation = false }' in experiment.text
+    assert experiment.features["NLM"].text == "neural:language-model[logprob]"
 
 
 def test_short_runs_do_without_the_text(unplanned: Path) -> None:
     lines, experiment = planned(unplanned, 2)
-    assert lines[-1] == "the monolingual text is not used, because that needs more minutes"
+    assert lines[-1] == "the monolingual text is not used, it needs more minutes"
     assert not experiment.monolingual and "mono.en" not in experiment.text
-    assert not any("translate" in stage.name for stage in stages_of(experiment, Resources("cpu")))
 
 
 def test_a_short_text_is_not_used(unplanned: Path) -> None:
     (unplanned.parent / "mono.en").write_text("a man .\n" * 5)
     lines, experiment = planned(unplanned, 600)
-    expected = "the monolingual text is not used, because that needs 0.2 sentences for each pair of the corpus"
-    assert lines[-1] == expected and not experiment.monolingual
-
-
-def test_an_epoch_has_more_copies_of_the_corpus_the_longer_the_text_is(unplanned: Path) -> None:
-    (unplanned.parent / "mono.en").write_text("a man .\n" * 150)
-    lines, experiment = planned(unplanned, 600)
-    assert lines[-1] == "an epoch of forward models has 3 copies of the corpus and about 150 back-translated sentences"
-    settings = {name: entry.request.settle()[1] for name, entry in experiment.models.items()}
-    assert settings.pop("backward").upsample == 1
-    assert {training.upsample for training in settings.values()} == {3}
+    assert lines[-1] == "the monolingual text is not used, it needs 0.2 sentences for each pair of the corpus"
+    assert not experiment.monolingual
 
 
 @pytest.mark.slow
@@ -171,12 +163,38 @@ def test_a_planned_run_with_monolingual_text(
     small = {"batch_size": 16, "embedding_size": 8, "hidden_size": 8, "attention_size": 8}
     monkeypatch.setattr("rerank.experiment.recipe.SMALL", small)
     monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
-    monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left", "backward"))
+    monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     status, _, err = command("run", "e.toml", "--minutes", 60, "--device", "cpu")
     assert status == 0, err
-    assert re.search(r"^\[\d+/\d+\] back-translate", err, re.MULTILINE)
-    status, _, err = command("run", "e.toml", "--minutes", 60, "--device", "cpu")
+    assert re.search(r"^\[\d+/\d+\] train language-model", err, re.MULTILINE)
+    status, _, err = command("run", "work/experiment.toml", "--device", "cpu")
     assert status == 0 and len(re.findall(r"^\[", err, re.MULTILINE)) == err.count(": up to date") > 10
+
+
+def test_without_back_translation_only_language_models_train_on_the_text(folder: Path) -> None:
+    text = EXPERIMENT.replace('"mono.en"', '"mono.en", back_translation = false').replace(", upsample = 2", "")
+    with pytest.raises(
+        InputError, match=r"train\.monolingual: no forward model or language model in \[models\] trains"
+    ):
+        parse_experiment(text.encode(), "e.toml")
+    experiment = parse_experiment(
+        text.replace("[features]", 'lm = { preset = "lstm-lm" }\n\n[features]').encode(), "e.toml"
+    )
+    stages = [stage.name for stage in stages_of(experiment, Resources("cpu"))]
+    assert "select monolingual text" in stages and "back-translate" not in stages
+    assert (experiment.synthetic("forward"), experiment.synthetic("lm") is None) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('monolingual = "mono.en", back_translation = 1', r"train\.back_translation: expected true or false, found 1"),
+        ("back_translation = true", r"train\.back_translation: there is no train\.monolingual"),
+    ],
+)
+def test_a_key_that_does_not_fit(table: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_experiment(EXPERIMENT.replace('monolingual = "mono.en"', table).encode(), "e.toml")
 
 
 def test_a_long_text_counts_up_to_a_multiple_of_the_corpus(folder: Path) -> None:

@@ -28,7 +28,6 @@ from rerank.experiment.plan import (
 )
 from rerank.experiment.recipe import (
     MODELS,
-    MONOLINGUAL_SCOPES,
     SCOPES,
     SHORTLIST,
     SIZES,
@@ -105,26 +104,23 @@ def test_models_of_a_small_corpus_have_a_few_steps() -> None:
 WITH_TEXT = replace(CORPUS, monolingual=150_000, monolingual_words=1_000_000)
 
 
-def test_monolingual_text_needs_a_backward_model_and_two_forward_models() -> None:
-    scopes = (*MONOLINGUAL_SCOPES, *SCOPES)
-    forward, backward = find_depth(WITH_TEXT.with_synthetic).least, find_depth(WITH_TEXT).least
-    total = 2 * forward + backward + 2
-    steps, scope = search(WITH_TEXT, steps_within(total), scopes)
-    assert steps == {"backward": backward, "left-to-right": forward, "right-to-left": forward}
-    assert scope == MONOLINGUAL_SCOPES[1]
-    steps, scope = search(WITH_TEXT, steps_within(total - 1), scopes)
-    assert list(steps)[:2] == list(MODELS[:2]) and scope in SCOPES
+def test_monolingual_text_gives_a_language_model_after_two_models() -> None:
+    language_model = find_depth(WITH_TEXT.with_monolingual).least
+    steps, _ = search(WITH_TEXT, steps_within(2 * LEAST + language_model + 2))
+    assert steps == {"left-to-right": LEAST, "right-to-left": LEAST, "language-model": language_model}
+    steps, _ = search(replace(WITH_TEXT, monolingual=CORPUS.pairs // 6), steps_within(1_000))
+    assert list(steps) == list(MODELS)
 
 
-def test_all_models_grow_by_the_same_steps_up_to_their_most() -> None:
-    """The corpus of the backward model has fewer words, and so fewer steps."""
-    forward, backward = find_depth(WITH_TEXT.with_synthetic), find_depth(WITH_TEXT)
-    steps, _ = search(WITH_TEXT, steps_within(4 * forward.least + backward.least + 3 + 5 * 3), MONOLINGUAL_SCOPES)
-    assert steps.pop("backward") == backward.least + 3
-    assert list(steps.values()) == [forward.least + 3] * 4
-    steps, _ = search(WITH_TEXT, steps_within(5_000), MONOLINGUAL_SCOPES)
-    assert steps.pop("backward") == backward.most
-    assert list(steps.values()) == [forward.most] * 4
+def test_all_models_grow_by_as_many_steps_up_to_their_most() -> None:
+    """An epoch of a language model has more words, and so more steps."""
+    text = find_depth(WITH_TEXT.with_monolingual)
+    steps, _ = search(WITH_TEXT, steps_within(5 * LEAST + text.least + 3 + 6 * 2))
+    assert steps.pop("language-model") == text.least + 2
+    assert list(steps.values()) == [LEAST + 2] * 5
+    steps, _ = search(WITH_TEXT, steps_within(5_000))
+    assert steps.pop("language-model") == text.most > DEPTH.most
+    assert list(steps.values()) == [DEPTH.most] * 5
 
 
 @pytest.mark.parametrize("words", [1_058_489, 360_000, 10**8])
