@@ -1,11 +1,8 @@
-"""Cross-entropy difference of sentences between a domain and other text (Moore and Lewis 2010).
-
-The paper has 4-grams. Here both models are bigram models with Witten-Bell smoothing, which are fast to count.
-"""
+"""Similarity of text to a domain, by bigram models with Witten-Bell smoothing, which are fast to count."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -13,7 +10,7 @@ from features.arrays import Array, Integers
 from moses_io.files.text import tokens
 
 END, UNKNOWN = 0, 1
-"""Numbers of `</s>`, which is also the word before each sentence, and of words outside of the vocabulary."""
+"""Ids of `</s>`, which is also the word before each sentence, and of words outside of the vocabulary."""
 
 FEWEST = 2
 """Minimum frequency of a word of the vocabulary in the texts of the domain."""
@@ -23,22 +20,20 @@ BLOCK = 10_000
 
 
 class Domain:
-    """A domain, compared with other text.
+    """A domain, compared with other text by cross-entropy difference (Moore and Lewis 2010).
+
+    The paper has 4-gram models.
 
     Args:
-        inside: sentences of the domain, with spaces between words.
-        outside: sentences of other text. As many as sentences of the domain are read.
+        inside: sentences of the domain, with spaces between words, at least one.
+        outside: about as many sentences of other text.
     """
 
     def __init__(self, inside: Iterable[str], outside: Iterable[str]) -> None:
         sentences = [tokens(sentence) for sentence in inside]
-        counts = Counter(word for sentence in sentences for word in sentence)
-        words = [word for word, count in counts.items() if count >= FEWEST]
-        self._numbers = {word: number for number, word in enumerate(words, start=UNKNOWN + 1)}
-        size = len(words) + UNKNOWN + 1
-        self._inside = _BigramModel(self._stream(sentences), size)
-        others = [tokens(sentence) for sentence in islice(outside, len(sentences))]
-        self._outside = _BigramModel(self._stream(others), size)
+        self._vocabulary = _Vocabulary(sentences)
+        self._inside = _BigramModel(self._vocabulary, sentences)
+        self._outside = _BigramModel(self._vocabulary, map(tokens, outside))
 
     def differences(self, sentences: Iterable[str]) -> Iterator[Array]:
         """Yield the cross-entropy differences of sentences, in nats per word with `</s>`, in blocks of `BLOCK`.
@@ -47,31 +42,56 @@ class Domain:
         """
         rows = map(tokens, sentences)
         while block := list(islice(rows, BLOCK)):
-            stream = self._stream(block)  # (N + 1,)
+            stream = self._vocabulary.stream(block)  # (N + 1,)
             values = self._outside.log_probabilities(stream) - self._inside.log_probabilities(stream)  # (N,)
             lengths = np.array([len(row) + 1 for row in block])  # (B,)
             yield np.add.reduceat(values, np.cumsum(lengths) - lengths) / lengths  # (B,)
 
-    def _stream(self, sentences: Iterable[list[str]]) -> Integers:
-        """Return `</s>` and then the words of all sentences with `</s>` after each, as numbers."""
-        find = self._numbers.get
-        numbers = [END]
+
+def perplexities(corpus: Iterable[str], more: Iterable[str], held_out: Iterable[str]) -> tuple[float, float]:
+    """Return perplexities of sentences by a bigram model of a corpus, and by one of the corpus and more sentences.
+
+    Args:
+        corpus: sentences, with spaces between words. Both models have its vocabulary.
+        more: more sentences.
+        held_out: sentences of which the perplexities are computed, at least one.
+    """
+    sentences = [tokens(sentence) for sentence in corpus]
+    vocabulary = _Vocabulary(sentences)
+    stream = vocabulary.stream(map(tokens, held_out))  # (N + 1,)
+    alone, both = (
+        _BigramModel(vocabulary, chain(sentences, map(tokens, texts))).log_probabilities(stream) for texts in ((), more)
+    )
+    return float(np.exp(-alone.mean())), float(np.exp(-both.mean()))
+
+
+class _Vocabulary:
+    """The words of sentences that occur at least `FEWEST` times."""
+
+    def __init__(self, sentences: Iterable[list[str]]) -> None:
+        counts = Counter(word for sentence in sentences for word in sentence)
+        words = (word for word, count in counts.items() if count >= FEWEST)
+        self._ids = {word: index for index, word in enumerate(words, start=UNKNOWN + 1)}
+
+    def __len__(self) -> int:
+        return len(self._ids) + UNKNOWN + 1
+
+    def stream(self, sentences: Iterable[list[str]]) -> Integers:
+        """Return the ids of `</s>` and then of the words of all sentences, with `</s>` after each."""
+        find = self._ids.get
+        ids = [END]
         for sentence in sentences:
-            numbers += [find(word, UNKNOWN) for word in sentence]
-            numbers.append(END)
-        return np.array(numbers, dtype=np.int64)
+            ids += [find(word, UNKNOWN) for word in sentence]
+            ids.append(END)
+        return np.array(ids, dtype=np.int64)
 
 
 class _BigramModel:
-    """A bigram model with Witten-Bell smoothing. Unigrams have add-one smoothing.
+    """A bigram model with Witten-Bell smoothing. Unigrams have add-one smoothing."""
 
-    Args:
-        stream: (N + 1,) numbers of the words of a text, as `Domain` makes them.
-        size: size V of the vocabulary.
-    """
-
-    def __init__(self, stream: Integers, size: int) -> None:
-        self._size = size
+    def __init__(self, vocabulary: _Vocabulary, sentences: Iterable[list[str]]) -> None:
+        stream = vocabulary.stream(sentences)  # (N + 1,)
+        size = self._size = len(vocabulary)  # V
         unigrams = np.bincount(stream[1:], minlength=size)  # (V,)
         self._unigrams = (unigrams + 1) / (unigrams.sum() + size)  # (V,)
         self._pairs, self._counts = np.unique(self._pairs_of(stream), return_counts=True)  # (P,)
@@ -90,6 +110,6 @@ class _BigramModel:
         return logarithms
 
     def _pairs_of(self, stream: Integers) -> Integers:
-        """Return (N,) a number for each word and the word before it."""
+        """Return (N,) an id of each word with the word before it."""
         pairs: Integers = stream[:-1] * self._size + stream[1:]
         return pairs

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -22,7 +23,16 @@ LONGEST = 80
 
 
 SOME = 10_000
-"""Sentences whose words tell the language of a text."""
+"""Maximum sentences that are read to identify the language of a text."""
+
+INSIDE = 100_000
+"""Maximum sentences of the domain with which other sentences are compared."""
+
+SIMILAR = 0.85
+"""Minimum words of a text of the target language in the target of a corpus, relative to those in its source.
+
+It is below 1, as both languages may be similar, or the same one.
+"""
 
 CANDIDATES = 10
 """Maximum number of sentences that are compared with the domain, for each sentence that is used."""
@@ -33,8 +43,9 @@ class Selection:
     """Which sentences of a monolingual text are used.
 
     Attributes:
-        most: maximum number of sentences. Of a longer text, the sentences nearest to the domain are used (Moore and
-            Lewis 2010), among at most `CANDIDATES` times as many evenly spaced ones.
+        most: maximum number of sentences. From a longer text, the sentences nearest to the domain are used (Moore and
+            Lewis 2010), among at most `CANDIDATES` times as many evenly spaced ones, without repetitions and sentences
+            of the domain itself.
         longest: maximum number of words of a sentence. Longer sentences and empty lines are left out.
         excluded: paths of texts whose sentences are left out, such as the references of test sets.
         domain: paths of texts of the domain. If there are none, evenly spaced sentences are used.
@@ -59,7 +70,7 @@ class Selection:
         # References are left out after the choice, so that another reference does not change the other sentences.
         written = left_out = 0
         with open_output(output) as stream:
-            for sentence in self._chosen(text):
+            for sentence in self._chosen(text, Path(output).parent):
                 if sentence in excluded:
                     left_out += 1
                 else:
@@ -70,27 +81,44 @@ class Selection:
         if left_out:
             log.info(f"{text}: {counted(left_out, 'sentence')} also among the references, left out")
 
-    def _chosen(self, text: str) -> Iterator[str]:
-        """Yield the sentences in the order of the text, with references."""
+    def _chosen(self, text: str, folder: Path) -> Iterator[str]:
+        """Yield the sentences in the order of the text, with references. `folder` is that of a temporary file."""
         count = sum(1 for _ in usable_sentences(text, self.longest))
         sentences = usable_sentences(text, self.longest)
-        if not self.domain or count <= self.most:
+        inside = self._inside() if count > self.most else []
+        if not inside:
             yield from _evenly(sentences, count, self.most)
             return
         some = min(count, CANDIDATES * self.most)
         log.info(f"{text}: {self.most:,} of {some:,} sentences are selected, the nearest to the training corpus")
-        with TemporaryFile() as stream:  # the whole text may be much longer
+        with TemporaryFile(dir=folder) as stream:  # the whole text may be much longer
             stream.writelines(encode(f"{sentence}\n") for sentence in _evenly(sentences, count, some))
-            nearest = self._nearest(partial(_lines_of, stream), some)  # (some,)
+            nearest = self._nearest(inside, partial(_lines_of, stream), some)  # (some,)
             yield from compress(_lines_of(stream), nearest)
 
-    def _nearest(self, read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
-        """Return (count,) which sentences are the nearest to the domain. `read` returns the sentences."""
-        inside = (sentence for path in self.domain for sentence in usable_sentences(path, self.longest))
-        differences = np.concatenate(list(Domain(inside, _evenly(read(), count, self.most)).differences(read())))
+    def _inside(self) -> list[str]:
+        """Return at most `INSIDE` sentences of the domain, evenly spaced."""
+
+        def read() -> Iterator[str]:
+            return (sentence for path in self.domain for sentence in usable_sentences(path, self.longest))
+
+        return list(_evenly(read(), sum(1 for _ in read()), INSIDE))
+
+    def _nearest(self, inside: list[str], read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
+        """Return (count,) which sentences are the nearest to the domain, without repetitions.
+
+        `inside` are sentences of the domain, and `read` returns all `count` sentences.
+        """
+        domain = Domain(inside, _evenly(read(), count, len(inside)))
+        differences = np.concatenate(list(domain.differences(read())))  # (count,)
+        hashes = np.fromiter(map(hash, read()), np.int64, count)  # (count,)
+        known = np.isin(hashes, np.fromiter(map(hash, inside), np.int64, len(inside)))  # (count,)
+        repeated = np.ones(count, dtype=bool)
+        repeated[np.unique(hashes, return_index=True)[1]] = False
+        differences[known | repeated] = np.inf
         nearest = np.zeros(count, dtype=bool)
         nearest[np.argsort(differences, kind="stable")[: self.most]] = True
-        return nearest
+        return nearest & ~(known | repeated)
 
 
 def check_language(text: str, corpus: ParallelFiles) -> None:
@@ -100,12 +128,12 @@ def check_language(text: str, corpus: ParallelFiles) -> None:
         sum(words[word] for word in {word for line in islice(input_lines(path), SOME) for word in tokens(line)})
         for path in (corpus.source, corpus.target)
     )
-    if in_source > in_target:
-        share = 100 / max(1, words.total())
-        found = (
-            f"{share * in_source:.0f} % of its words are in {corpus.source}, {share * in_target:.0f} % in the target"
+    if in_target < SIMILAR * in_source:
+        shares = " and ".join(
+            f"{100 * known / words.total():.0f} % in {path}"
+            for known, path in ((in_source, corpus.source), (in_target, corpus.target))
         )
-        raise InputError(f"{text}: expected text of the target language, but {found}")
+        raise InputError(f"{text}: expected text of the target language, but its words are {shares}")
 
 
 def _lines_of(stream: IO[bytes]) -> Iterator[str]:

@@ -122,7 +122,8 @@ def _select(experiment: Experiment, costs: Costs) -> Stage:
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
     inputs, settings = (text, *selection.excluded, *domain), [selection.most, selection.longest]
-    return Stage("select monolingual text", inputs, settings, (output,), action, work=costs.selection())
+    work = costs.selection()
+    return Stage("select monolingual text", inputs, settings, (output,), action, apart=True, work=work)
 
 
 def _back_translate(experiment: Experiment, resources: Resources, costs: Costs) -> Stage:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 
+from features.domain import perplexities
 from features.models.cost import SUBWORDS, CorpusSize, TextSize
 from features.models.settings import Training
 from features.models.vocabulary import learn
+from features.monolingual import LONGEST, usable_sentences
 from moses_io.files.errors import InputError
 from moses_io.files.streams import check_plain, open_input, version_of
-from moses_io.files.text import ParallelFiles, parallel_lines, tokens
+from moses_io.files.text import ParallelFiles, input_lines, parallel_lines, tokens
 
 MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
 """Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
@@ -26,6 +28,9 @@ MONOLINGUAL = 5
 
 FEWEST_MONOLINGUAL = 0.2
 """Minimum sentences of monolingual text for each pair of the corpus. Shorter texts are not used."""
+
+BIGRAMS = 100_000
+"""Maximum sentences of the corpus whose bigrams are counted."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,23 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Monolingual:
+    """Monolingual text, of which at most `MONOLINGUAL` sentences for each pair of the corpus can be used.
+
+    Attributes:
+        sentences: sentences that can be used, 0 if there is no text.
+        words: running words of these sentences.
+        perplexity: perplexity of dev by a bigram model of the corpus and these sentences.
+        corpus_perplexity: perplexity of dev by a bigram model of the corpus.
+    """
+
+    sentences: int = 0
+    words: int = 0
+    perplexity: float = 0.0
+    corpus_perplexity: float = 0.0
+
+
+@dataclass(frozen=True)
 class Corpus:
     """A training corpus with a dev set.
 
@@ -57,16 +79,14 @@ class Corpus:
         dev: sentence pairs of dev.
         source: counts of the source side.
         target: counts of the target side.
-        monolingual: sentences of monolingual text that can be used, at most `MONOLINGUAL` for each pair.
-        monolingual_words: running words of these sentences.
+        monolingual: monolingual text.
     """
 
     pairs: int
     dev: int
     source: Side
     target: Side
-    monolingual: int = 0
-    monolingual_words: int = 0
+    monolingual: Monolingual = Monolingual()
 
     @property
     def sizes(self) -> CorpusSize:
@@ -78,15 +98,21 @@ class Corpus:
         return source, target
 
     @property
-    def has_monolingual(self) -> bool:
-        """Whether there is enough monolingual text."""
-        return self.monolingual >= max(1, FEWEST_MONOLINGUAL * self.pairs)
+    def fault_of_monolingual(self) -> str:
+        """Reason why a language model of the monolingual text would not help, or empty."""
+        text = self.monolingual
+        if text.sentences < FEWEST_MONOLINGUAL * self.pairs:
+            return f"it has fewer than {FEWEST_MONOLINGUAL:g} sentences for each pair of the corpus"
+        if text.perplexity >= text.corpus_perplexity:
+            change = f"from {text.corpus_perplexity:.0f} to {text.perplexity:.0f}"
+            return f"it is from another domain: it raises the perplexity of dev by bigrams {change}"
+        return ""
 
     @property
     def with_monolingual(self) -> "Corpus":
         """The corpus of language models, whose epochs also have the monolingual text."""
-        target = replace(self.target, words=self.target.words + self.monolingual_words)
-        return replace(self, pairs=self.pairs + self.monolingual, target=target)
+        target = replace(self.target, words=self.target.words + self.monolingual.words)
+        return replace(self, pairs=self.pairs + self.monolingual.sentences, target=target)
 
     @property
     def is_known(self) -> bool:
@@ -120,13 +146,16 @@ def inspect_corpus(train: ParallelFiles, dev: ParallelFiles, monolingual: str = 
     if not monolingual:
         return corpus
     sentences, words = count_monolingual(monolingual, corpus.pairs)
-    return replace(corpus, monolingual=sentences, monolingual_words=words)
+    versions = tuple(map(version_of, (train.target, monolingual, dev.target)))
+    alone, both = _perplexities(train.target, monolingual, dev.target, versions)
+    return replace(corpus, monolingual=Monolingual(sentences, words, perplexity=both, corpus_perplexity=alone))
 
 
 def count_monolingual(path: str, pairs: float) -> tuple[int, int]:
-    """Return the sentences and words of monolingual text that can be used with a corpus of so many pairs.
+    """Return the usable sentences of monolingual text, and their words, among its first lines.
 
-    Only its first lines are read, as the whole text may be much longer. Each version of a file is read once.
+    At most `MONOLINGUAL` lines for each of the `pairs` of the corpus are read, as the whole text may be much longer.
+    Each version of a file is read once.
     """
     return _first_lines(path, int(MONOLINGUAL * pairs), *version_of(path))
 
@@ -134,8 +163,16 @@ def count_monolingual(path: str, pairs: float) -> tuple[int, int]:
 @lru_cache(10)
 def _first_lines(path: str, most: int, _changed: int, _bytes: int) -> tuple[int, int]:
     with open_input(path) as stream:
-        lengths = [len(line.split()) for line in islice(stream, most)]
-    return sum(length > 0 for length in lengths), sum(lengths)
+        lengths = [length for line in islice(stream, most) if 0 < (length := len(line.split())) <= LONGEST]
+    return len(lengths), sum(lengths)
+
+
+@lru_cache(2)
+def _perplexities(target: str, text: str, dev: str, _versions: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+    """Return perplexities of dev by bigrams of the first sentences of the corpus, without and with those of a text."""
+    corpus = list(islice(usable_sentences(target), BIGRAMS))
+    text_lines = islice(usable_sentences(text), MONOLINGUAL * len(corpus))
+    return perplexities(corpus, text_lines, input_lines(dev))
 
 
 @lru_cache(2)

@@ -17,6 +17,7 @@ from features.models.config import read_config
 from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, products_of, training_seconds
 from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
+from features.monolingual import CANDIDATES
 from features.request import FeatureRequest, split_values, together
 from moses_io.files.compression import is_compressed
 from moses_io.files.errors import InputError
@@ -60,8 +61,11 @@ TUNE = {"kbmira": 7e-7, "mert": 6e-7, "pro": 8e-7, "expected": 7e-7, MEAN: 3.5e-
 TWO_CORES = 1.5
 """Factor on the speed of tuners on two cores, as they have two threads, relative to one core."""
 
-SELECT, COMPRESSED = 6e-8, 3
-"""Seconds per byte of monolingual text to select sentences, and assumed compression factor of texts."""
+SELECT, COMPARE = 6e-8, 2.5e-6
+"""Seconds per byte of monolingual text to read it twice, and per word that is compared with the corpus."""
+
+WORD, COMPRESSED = 6, 3
+"""Assumed bytes of a word, and assumed compression factor of texts."""
 
 SHORT = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
@@ -172,10 +176,11 @@ class Costs:
         return source.like(lines, words * source.words / max(1, target.words)), target.like(lines, words)
 
     def selection(self) -> Work:
-        """Return the work of selecting sentences of the monolingual text, which is read twice."""
+        """Return the work of selecting sentences of the monolingual text, also if it is too short for a selection."""
         path = self._experiment.monolingual
         size = os.path.getsize(path) * (COMPRESSED if is_compressed(read_start_of(path, 10)) else 1)
-        return Work("select", 1 + self._factors.lists * SELECT * size)
+        compared = min(CANDIDATES * self.synthetic[1].words, size / WORD)
+        return Work("select", 1 + self._factors.lists * (SELECT * size + COMPARE * compared))
 
     def back_translation(self) -> Work:
         """Return the work of translating the monolingual text."""

@@ -105,13 +105,17 @@ def read_corpus(table: dict[str, Any], folder: Path) -> ParallelFiles:
     return ParallelFiles(*(str(folder / path_of(table, key, "train.")) for key in keys))
 
 
-def read_back_translation(table: dict[str, Any]) -> bool:
-    """Return whether forward models train on monolingual text. Raise `InputError` if the value is of the wrong type."""
+def read_back_translation(table: dict[str, Any], unplanned: bool) -> bool:
+    """Return whether forward models train on monolingual text.
+
+    Raise `InputError` if the value is of the wrong type, if there is no text, or if models are still to be chosen.
+    """
     value = table.get(BACK_TRANSLATION, True)
     if not isinstance(value, bool):
         raise InputError(f"train.{BACK_TRANSLATION}: expected true or false, found {value!r}")
-    if BACK_TRANSLATION in table and "monolingual" not in table:
-        raise InputError(f"train.{BACK_TRANSLATION}: there is no train.monolingual")
+    if BACK_TRANSLATION in table and (unplanned or "monolingual" not in table):
+        reason = "is for experiments that name their models" if unplanned else "there is no train.monolingual"
+        raise InputError(f"train.{BACK_TRANSLATION}: {reason}. Remove it")
     return value
 
 
@@ -131,12 +135,13 @@ def read_monolingual(table: dict[str, Any], folder: Path, models: Mapping[str, "
     text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
     if unplanned:
         return text
-    requests, translates = [entry.request for entry in models.values()], read_back_translation(table)
+    requests, translates = [entry.request for entry in models.values()], read_back_translation(table, unplanned)
     trained = [
         each for each in requests if each.language_model or (translates and not (each.backward or each.symmetric))
     ]
     if text and not trained:
-        raise InputError("train.monolingual: no forward model or language model in [models] trains on it. Remove it")
+        kinds = "forward model or language model" if translates else f"language model ({BACK_TRANSLATION} = false)"
+        raise InputError(f"train.monolingual: no {kinds} in [models] trains on it. Remove it")
     translated = any(not each.language_model for each in trained)
     if text and translated and not any(each.backward for each in requests):
         raise InputError("train.monolingual: expected a backward model in [models], which translates this text")

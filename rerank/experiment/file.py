@@ -121,7 +121,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     return Experiment(
         train=train,
         monolingual=read_monolingual(corpus, folder, models, unplanned is not None),
-        back_translation=read_back_translation(corpus),
+        back_translation=read_back_translation(corpus, unplanned is not None),
         dev=read_set(values.get("dev", {}), "dev", folder),
         selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
         tests=read_tests(values.get("test", []), folder),

@@ -20,7 +20,7 @@ from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 from rerank.experiment.corpus import Corpus
 from rerank.experiment.costs import METRIC, READ
 from rerank.experiment.experiment import Experiment
-from rerank.experiment.recipe import FORWARD, MODELS, find_recipe
+from rerank.experiment.recipe import FORWARD, find_recipe, models_of
 from rerank.experiment.workers import do_all, jobs_for
 from rerank.metrics.metric import Metric
 
@@ -67,7 +67,7 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
         return None
     log.info("measure the speed of this machine")
     make_folder(experiment.output)
-    jobs = machine.jobs_of(len(MODELS))
+    jobs = machine.jobs_of(len(models_of(corpus)))
     with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
         paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
         actions = {

@@ -10,7 +10,7 @@ from features.progress import log
 from moses_io.files.errors import InputError, counted
 from moses_io.files.json_files import read_record, write_json
 from rerank.experiment.chain import stages_of
-from rerank.experiment.corpus import FEWEST_MONOLINGUAL, Corpus, inspect_corpus
+from rerank.experiment.corpus import Corpus, inspect_corpus
 from rerank.experiment.costs import Costs
 from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.file import with_recipe
@@ -111,7 +111,8 @@ def with_all_models(experiment: Experiment) -> Experiment:
         return experiment
     corpus = _inspect(experiment)
     steps = dict.fromkeys(models_of(corpus), 1)
-    return with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
+    planned = with_recipe(experiment.unplanned, _recipe(corpus, steps, _scopes(experiment)[0]))
+    return replace(planned, monolingual=experiment.monolingual)  # also if no model uses it
 
 
 def find_plan(experiment: Experiment, machine: Machine) -> Plan:
@@ -211,7 +212,7 @@ def _steps_of(depths: dict[str, Depth], fits: Callable[[Steps], bool]) -> Steps:
     chosen = Steps()
     for name, depth in depths.items():
         longer = chosen | {name: depth.least}
-        if fits(longer):
+        if (name != LANGUAGE_MODEL or len(chosen) > 1) and fits(longer):
             chosen = longer
     if len(chosen) < 2:
         least = depths[first].least
@@ -277,10 +278,9 @@ def plan_lines(plan: Plan) -> list[str]:
 def _about_monolingual(plan: Plan) -> list[str]:
     """Return a line about monolingual text that is not used, if there is any."""
     corpus = plan.corpus
-    if LANGUAGE_MODEL in plan.steps or not corpus.monolingual:
+    if LANGUAGE_MODEL in plan.steps or not corpus.monolingual.sentences:
         return []
-    fewest = f"{FEWEST_MONOLINGUAL:g} sentences for each pair of the corpus"
-    return [f"the monolingual text is not used, it needs {'more minutes' if corpus.has_monolingual else fewest}"]
+    return [f"the monolingual text is not used: {corpus.fault_of_monolingual or 'the run has too little time'}"]
 
 
 def write_plan(plan: Plan, folder: Path) -> None:

@@ -18,8 +18,8 @@ Models whose names end in 2 have the preset `SECOND`.
 FORWARD, BACKWARD, LANGUAGE_MODEL = MODELS[0], "backward", "language-model"
 """Names of the first forward model, of the backward model, and of the model of monolingual text."""
 
-LSTM: dict[str, Any] = {"preset": "lstm-lm", "hidden_size": 256, "embedding_size": 128, "dropout": 0.1}
-"""Settings of the language model."""
+LSTM: dict[str, Any] = {"hidden_size": 256, "embedding_size": 128, "dropout": 0.1}
+"""Settings of the language model if its text is not small."""
 
 EPOCHS, WORDS = 4, 4_000_000
 """Epochs after which another model helps more, and target words that are enough on large corpora."""
@@ -164,7 +164,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
 
     Args:
         corpus: the corpus.
-        epochs: epochs of each model, by names of `MODELS`.
+        epochs: epochs of each model, by names of `LABELS`.
         scope: what the run does in addition to training.
         size: factor on the size of networks, of `SIZES`.
     """
@@ -195,11 +195,11 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
 
 def models_of(corpus: Corpus) -> tuple[str, ...]:
     """Return the names of models in the order in which they are added. A language model requires monolingual text."""
-    return (*MODELS[:2], *([LANGUAGE_MODEL] if corpus.has_monolingual else []), *MODELS[2:])
+    return (*MODELS[:2], *([] if corpus.fault_of_monolingual else [LANGUAGE_MODEL]), *MODELS[2:])
 
 
 def corpus_of(corpus: Corpus, name: str) -> Corpus:
-    """Return the sizes of an epoch of a model."""
+    """Return the corpus of one epoch of a model."""
     return corpus.with_monolingual if name == LANGUAGE_MODEL else corpus
 
 
@@ -279,7 +279,9 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
 def _language_model(corpus: Corpus, epochs: float) -> dict[str, Any]:
     """Return the table of the language model."""
     read, subwords = corpus_of(corpus, LANGUAGE_MODEL), {"bpe": corpus.subwords} if corpus.subwords else {}
-    return {**LSTM, **_length(epochs, read.pairs / Training().batch_size), **LARGE, **subwords}
+    sizes = SMALL if is_small(read) else LARGE | LSTM
+    batches = read.pairs / sizes.get("batch_size", Training().batch_size)
+    return {"preset": "lstm-lm", **_length(epochs, batches), **sizes, **subwords}
 
 
 def _length(epochs: float, batches: float) -> dict[str, int]:

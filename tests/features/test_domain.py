@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from features.domain import Domain
+from features.domain import Domain, perplexities
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=8)
 
@@ -41,10 +41,22 @@ def test_differences_are_those_of_the_definition(inside: list[str], outside: lis
     counts = Counter(word for sentence in inside for word in sentence.split())
     vocabulary = {word for word, count in counts.items() if count >= 2}
     expected = [
-        cross_entropy(sentence, inside, vocabulary) - cross_entropy(sentence, outside[: len(inside)], vocabulary)
+        cross_entropy(sentence, inside, vocabulary) - cross_entropy(sentence, outside, vocabulary)
         for sentence in sentences
     ]
     np.testing.assert_allclose(np.concatenate(list(Domain(inside, outside).differences(sentences))), expected)
+
+
+@given(SENTENCES, SENTENCES, SENTENCES)
+def test_perplexities_are_those_of_the_definition(corpus: list[str], more: list[str], held_out: list[str]) -> None:
+    counts = Counter(word for sentence in corpus for word in sentence.split())
+    vocabulary = {word for word, count in counts.items() if count >= 2}
+    lengths = [len(sentence.split()) + 1 for sentence in held_out]
+    expected = []
+    for texts in (corpus, corpus + more):
+        values = [cross_entropy(sentence, texts, vocabulary) for sentence in held_out]
+        expected.append(math.exp(np.average(values, weights=lengths)))
+    np.testing.assert_allclose(perplexities(corpus, more, held_out), expected)
 
 
 def test_blocks_do_not_change_the_values() -> None:

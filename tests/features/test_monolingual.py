@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from features.monolingual import Selection
+from features.monolingual import Selection, check_language
 from moses_io.files.errors import InputError
-from moses_io.files.text import read_lines
+from moses_io.files.text import ParallelFiles, read_lines
 
 
 def text(path: Path, content: str, most: int = 100, longest: int = 3, excluded: tuple[str, ...] = ()) -> list[str]:
@@ -53,6 +53,47 @@ def test_the_sentences_nearest_to_the_domain_are_used(tmp_path: Path) -> None:
     selection = Selection(2, domain=(str(tmp_path / "domain"),))
     selection.write(str(tmp_path / "mono"), str(tmp_path / "selected"))
     assert read_lines(str(tmp_path / "selected")) == ["the dog runs", "the cow sleeps"]
+
+
+def test_repetitions_and_sentences_of_the_domain_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "domain").write_text("the cat sleeps\nthe dog sleeps\n")
+    (tmp_path / "mono").write_text("the cow sleeps\nthe cat sleeps\nthe cow sleeps\nstocks fell\n")
+    Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+    assert read_lines(str(tmp_path / "selected")) == ["the cow sleeps", "stocks fell"]
+
+
+def test_a_sorted_text_is_compared_with_all_of_it(tmp_path: Path) -> None:
+    """The last part is as unlike the domain as the first one, although only some of the text is counted."""
+    (tmp_path / "domain").write_text("a b\na b c\n")
+    parts = [f"{word} {number}\n" for word in ("x", "y", "z") for number in range(40)]
+    (tmp_path / "mono").write_text("".join([*parts[:60], "a b 1\n", *parts[60:]]))
+    Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+    assert "a b 1" in read_lines(str(tmp_path / "selected"))
+
+
+def test_few_of_very_many_sentences_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("features.monolingual.CANDIDATES", 2)
+    (tmp_path / "domain").write_text("1 2 3\n")
+    (tmp_path / "mono").write_text("".join(f"{number}\n" for number in range(8)))
+    Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+    assert len(set(read_lines(str(tmp_path / "selected"))) & {"1", "3", "5", "7"}) == 2
+
+
+def test_a_domain_without_sentences_is_none(tmp_path: Path) -> None:
+    (tmp_path / "domain").write_text("\n")
+    (tmp_path / "mono").write_text("a\nb\n")
+    Selection(1, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+    assert read_lines(str(tmp_path / "selected")) == ["b"]
+
+
+def test_a_text_of_a_similar_language_is_accepted(tmp_path: Path) -> None:
+    for name, content in (("source", "a b c\n"), ("target", "a b d\n"), ("mono", "a b c a b d a b\n")):
+        (tmp_path / name).write_text(content)
+    corpus = ParallelFiles(source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    check_language(str(tmp_path / "mono"), corpus)
+    (tmp_path / "mono").write_text("c c c\n")
+    with pytest.raises(InputError, match=r"but its words are 100 % in .*source and 0 % in .*target$"):
+        check_language(str(tmp_path / "mono"), corpus)
 
 
 def test_a_short_text_is_used_whole(tmp_path: Path) -> None:

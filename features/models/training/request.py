@@ -74,7 +74,7 @@ class TrainingRequest:
         if not synthetic and self.settle()[1].upsample > 1:
             raise InputError(
                 "setting 'upsample' is for training on synthetic pairs: --synthetic-source FILE, or "
-                "train.monolingual in an experiment file"
+                "train.monolingual with back-translation in an experiment file"
             )
 
     def check_corpus(self, corpus: ParallelFiles) -> None:

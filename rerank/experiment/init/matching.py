@@ -190,9 +190,10 @@ class Languages:
         """Return whether a vocabulary covers more of the source side of dev than of its target side."""
         return share(self.source, known) > share(self.target, known)
 
-    def is_target(self, known: Set[str]) -> bool:
-        """Return whether a vocabulary is one of the target language, and covers enough of dev."""
-        return not self.is_source(known) and share(self.target, known) > KNOWN
+    def is_target(self, words: Words) -> bool:
+        """Return whether words are of the target language only, by the words of dev."""
+        in_source, in_target = (share(words, side.keys()) for side in (self.source, self.target))
+        return share(self.target, words.keys()) > KNOWN and in_source < FOREIGN * in_target
 
     def split(self, texts: Sequence[Text]) -> TextsByLanguage:
         """Divide texts by language."""

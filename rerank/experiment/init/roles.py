@@ -236,27 +236,30 @@ def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
 
 
 def _find_monolingual(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
-    """Use the longest other text of the target language that no text has as many lines as.
+    """Use the longest other text of the target language.
 
-    A text that is much shorter than the corpus could be a reference.
+    Texts with the same number of lines as another text are not used, because they may be parallel. Nor are texts that
+    could be references: those named like a set, and those that are much shorter than the corpus.
     """
     if roles.train is None:
         return
+    lines = Counter(text.lines for text in texts)
     pairs = next(text.lines for text in texts if text.path == roles.train.source)
-    others = Counter(text.lines for text in texts)
     found = [
         text
         for text in texts
         if text.path not in {*roles.uses, *roles.reasons}
-        and others[text.lines] == 1
         and text.lines >= FEWEST_MONOLINGUAL * pairs
-        and languages.is_target(count_words(text.path).keys())
+        and not _says((*DEV, *TEST), text.path)
+        and languages.is_target(count_words(text.path))
     ]
-    longest = max(found, key=lambda text: text.lines, default=None)
+    alone = [text for text in found if lines[text.lines] == 1]
+    roles.reasons |= {text.path: "as many lines as another text" for text in found if text not in alone}
+    longest = max(alone, key=lambda text: text.lines, default=None)
     if longest:
         roles.monolingual = longest.path
         roles.use(longest.path, "monolingual text")
-        roles.reasons |= {text.path: "shorter than the monolingual text" for text in found if text != longest}
+        roles.reasons |= {text.path: "shorter than the monolingual text" for text in alone if text != longest}
 
 
 def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None:

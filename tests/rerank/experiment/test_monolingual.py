@@ -97,7 +97,7 @@ def test_another_text_is_translated_again(command: Command, folder: Path) -> Non
         ),
         ("mono.en", "none.en", r"none.en: No such file or directory"),
         ("mono.en", "empty.en", r"empty.en: no sentence of 1 to 80 words"),
-        ("mono.en", "train.de", r"train.de: expected text of the target language, but 100 % of its words are in "),
+        ("mono.en", "train.de", r"train.de: expected text of the target language, but its words are 100 % in "),
         (
             "hidden_size = 8, embedding_size = 8, attention_size = 8, epochs = 1, upsample = 2",
             "backward = true",
@@ -145,15 +145,38 @@ def test_plans_train_a_language_model_on_the_text(unplanned: Path) -> None:
 
 def test_short_runs_do_without_the_text(unplanned: Path) -> None:
     lines, experiment = planned(unplanned, 2)
-    assert lines[-1] == "the monolingual text is not used, it needs more minutes"
+    assert lines[-1] == "the monolingual text is not used: the run has too little time"
     assert not experiment.monolingual and "mono.en" not in experiment.text
 
 
-def test_a_short_text_is_not_used(unplanned: Path) -> None:
-    (unplanned.parent / "mono.en").write_text("a man .\n" * 5)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("a man .\n" * 5, r"it has fewer than 0\.2 sentences for each pair of the corpus"),
+        (
+            "the q w .\n" * 150,
+            r"it is from another domain: it raises the perplexity of dev by bigrams from \d+ to \d+",
+        ),
+    ],
+)
+def test_a_text_that_would_not_help_is_not_used(content: str, reason: str, unplanned: Path) -> None:
+    (unplanned.parent / "mono.en").write_text(content)
     lines, experiment = planned(unplanned, 600)
-    assert lines[-1] == "the monolingual text is not used, it needs 0.2 sentences for each pair of the corpus"
+    assert re.fullmatch(f"the monolingual text is not used: {reason}", lines[-1])
     assert not experiment.monolingual
+
+
+def test_plans_have_no_back_translation(command: Command, unplanned: Path) -> None:
+    unplanned.write_text(unplanned.read_text().replace('"mono.en"', '"mono.en", back_translation = true'))
+    status, _, err = command("run", "e.toml")
+    assert status == 2 and "train.back_translation: is for experiments that name their models. Remove it" in err
+
+
+@pytest.mark.parametrize("content", ["\n\n", "der die das\n"])
+def test_a_text_that_no_model_uses_is_checked(content: str, command: Command, unplanned: Path) -> None:
+    (unplanned.parent / "mono.en").write_text(content)
+    status, _, err = command("run", "e.toml", "--minutes", 1)
+    assert status == 2 and re.search(r"mono\.en: (no sentence of 1 to|expected text of the target)", err)
 
 
 @pytest.mark.slow
@@ -189,7 +212,7 @@ def test_without_back_translation_only_language_models_train_on_the_text(folder:
     ("table", "message"),
     [
         ('monolingual = "mono.en", back_translation = 1', r"train\.back_translation: expected true or false, found 1"),
-        ("back_translation = true", r"train\.back_translation: there is no train\.monolingual"),
+        ("back_translation = true", r"train\.back_translation: there is no train\.monolingual\. Remove it"),
     ],
 )
 def test_a_key_that_does_not_fit(table: str, message: str) -> None:

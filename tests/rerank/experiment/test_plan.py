@@ -10,7 +10,7 @@ from features.models.cost import TimeFactors
 from features.models.settings import Architecture
 from moses_io.files.errors import InputError
 from rerank.experiment.checks import check_inputs
-from rerank.experiment.corpus import Corpus, Side
+from rerank.experiment.corpus import Corpus, Monolingual, Side
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.machine import Machine, measure_factors
@@ -101,15 +101,31 @@ def test_models_of_a_small_corpus_have_a_few_steps() -> None:
     assert search(small, steps_within(SMALL_STEPS + 1))[0] == dict.fromkeys(MODELS[:2], SMALL_STEPS // 2)
 
 
-WITH_TEXT = replace(CORPUS, monolingual=150_000, monolingual_words=1_000_000)
+TEXT = Monolingual(150_000, 1_000_000, perplexity=40, corpus_perplexity=50)
+WITH_TEXT = replace(CORPUS, monolingual=TEXT)
 
 
 def test_monolingual_text_gives_a_language_model_after_two_models() -> None:
     language_model = find_depth(WITH_TEXT.with_monolingual).least
     steps, _ = search(WITH_TEXT, steps_within(2 * LEAST + language_model + 2))
     assert steps == {"left-to-right": LEAST, "right-to-left": LEAST, "language-model": language_model}
-    steps, _ = search(replace(WITH_TEXT, monolingual=CORPUS.pairs // 6), steps_within(1_000))
+
+
+@pytest.mark.parametrize("text", [replace(TEXT, sentences=CORPUS.pairs // 6), replace(TEXT, perplexity=50)])
+def test_a_text_that_would_not_help_gives_no_model(text: Monolingual) -> None:
+    """It is short, or from another domain."""
+    steps, _ = search(replace(CORPUS, monolingual=text), steps_within(1_000))
     assert list(steps) == list(MODELS)
+
+
+def test_a_language_model_does_not_replace_a_translation_model() -> None:
+    """Even if it takes less time."""
+
+    def fits(steps: Steps, scope: Scope) -> bool:
+        return sum(count for name, count in steps.items() if name != "language-model") <= LEAST + 4
+
+    steps, _ = search(WITH_TEXT, fits)
+    assert steps == dict.fromkeys(MODELS[:2], LEAST // 2 + 2)
 
 
 def test_all_models_grow_by_as_many_steps_up_to_their_most() -> None:

@@ -261,15 +261,17 @@ def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
 
 
 def test_a_text_of_the_target_language_is_monolingual_text(roles_of: RolesOf, files: Files) -> None:
-    """The longest one. A text of the source language, a short one, and a pair of another corpus are not."""
+    """The longest one. Not a text of the source or of both languages, a short one, a reference, or one of a pair."""
     lines, source = files["train.en"].splitlines(True), files["train.de"].splitlines(True)
     texts = {"mono.en": lines[5:] * 2, "some.en": lines[7:], "mono.de": source[9:] * 3, "few.en": lines[:60]}
-    texts |= {"pair.en": lines[:200], "pair.fr": [b"x y z\n"] * 200}
+    texts |= {"pair.en": lines[:200], "pair.fr": [b"x y z\n"] * 200, "both": lines * 2 + source * 2}
+    texts |= {"newstest.en": lines[:390] * 3}
     roles = roles_of(files | {name: b"".join(content) for name, content in texts.items()})
     assert (roles.train, roles.monolingual) == (TRAIN, "mono.en")
     assert "mono.en: monolingual text (text, 790 lines)" in roles.lines()
     assert "some.en: not used (text, 393 lines; shorter than the monolingual text)" in roles.lines()
-    assert not {"mono.de", "few.en", "pair.en"} & {*roles.uses, *roles.reasons}
+    assert roles.reasons["pair.en"] == "as many lines as another text"
+    assert not {"mono.de", "few.en", "both", "newstest.en"} & {*roles.uses, *roles.reasons}
 
 
 PUT = "Put 'dev' into the name of the list to tune on"
