@@ -90,7 +90,9 @@ class Selection:
             yield from _evenly(sentences, count, self.most)
             return
         some = min(count, CANDIDATES * self.most)
-        log.info(f"{text}: at most {self.most:,} of {some:,} sentences are selected, the nearest to the training corpus")
+        log.info(
+            f"{text}: at most {self.most:,} of {some:,} sentences are selected, the nearest to the training corpus"
+        )
         with TemporaryFile(dir=folder) as stream:  # the whole text may be much longer
             stream.writelines(encode(f"{sentence}\n") for sentence in _evenly(sentences, count, some))
             nearest = self._nearest(inside, partial(_lines_of, stream), some)  # (some,)

@@ -196,9 +196,7 @@ def test_a_planned_run_with_monolingual_text(
 
 def test_without_back_translation_only_language_models_train_on_the_text(folder: Path) -> None:
     text = EXPERIMENT.replace('"mono.en"', '"mono.en", back_translation = false').replace(", upsample = 2", "")
-    with pytest.raises(
-        InputError, match=r"train\.monolingual: no forward model or language model in \[models\] trains"
-    ):
+    with pytest.raises(InputError, match=r"train\.monolingual: no language model \(back_translation = false\) in "):
         parse_experiment(text.encode(), "e.toml")
     experiment = parse_experiment(
         text.replace("[features]", 'lm = { preset = "lstm-lm" }\n\n[features]').encode(), "e.toml"
