@@ -188,10 +188,10 @@ def search(
     The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
     ablation requires that all models can, because an ablation does not improve translations. A scope with whole lists
     only requires half of the least steps, because shortlists lose more. In the scope, each model that still fits gets
-    the least steps, in the order in which they are added. Then all get the same number of further steps, and then some
-    one more. If not even two models fit, they get fewer steps: at least half of the least, or nearly as many as one
-    model could have, because two models train side by side. Otherwise there is one model with as many steps as fit, or
-    none. An ablation is also made if it fits at the end.
+    the least steps, in the order in which they are added, but a language model only if all others fit. Then all get the
+    same number of further steps, and then some one more. If not even two models fit, they get fewer steps: at least
+    half of the least, or nearly as many as one model could have, because two models train side by side. Otherwise there
+    is one model with as many steps as fit, or none. An ablation is also made if it fits at the end.
     """
     depths = _depths(corpus)
 
@@ -212,7 +212,7 @@ def _steps_of(depths: dict[str, Depth], fits: Callable[[Steps], bool]) -> Steps:
     chosen = Steps()
     for name, depth in depths.items():
         longer = chosen | {name: depth.least}
-        if (name != LANGUAGE_MODEL or len(chosen) > 1) and fits(longer):
+        if (name != LANGUAGE_MODEL or len(chosen) == len(depths) - 1) and fits(longer):
             chosen = longer
     if len(chosen) < 2:
         least = depths[first].least

@@ -195,7 +195,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
 
 def models_of(corpus: Corpus) -> tuple[str, ...]:
     """Return the names of models in the order in which they are added. A language model requires monolingual text."""
-    return (*MODELS[:2], *([] if corpus.fault_of_monolingual else [LANGUAGE_MODEL]), *MODELS[2:])
+    return MODELS if corpus.fault_of_monolingual else (*MODELS, LANGUAGE_MODEL)
 
 
 def corpus_of(corpus: Corpus, name: str) -> Corpus:
