@@ -26,6 +26,7 @@ from features.request import FeatureRequest
 from moses_io.files.errors import InputError
 
 if TYPE_CHECKING:
+    from features.models.pretrained.reader import Pretrained
     from features.reader import Reader
 
 
@@ -92,7 +93,7 @@ class FeatureSet:
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> None:
         self._resources = resources
-        self._readers: dict[tuple[str, ...], Reader] = {}
+        self._readers: dict[tuple[str, ...], Reader | Pretrained] = {}
         self._needs: dict[str, list[Need]] = {}
         self._features: dict[str, Feature | ListFeature | ModelFeature] = {}
         self._requests = tuple(requests)
@@ -101,13 +102,15 @@ class FeatureSet:
         self.signatures = {label: feature.signature for label, feature in self._features.items()}
         self.of_models = frozenset(self._needs)
         self.group = min((reader.group for reader in self._readers.values()), default=1)
+        self._part = min((reader.part for reader in self._readers.values() if reader.part), default=0)
         self._joint = _joint([need for needs in self._needs.values() for need in needs])
         self._journal = journal_of(journal, self.signatures, list(self._needs), resources)
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
-        """Yield each batch with the values of all features."""
-        for sentences in batches:
-            yield sentences, self.score(sentences)
+        """Yield each batch, or parts of it if a model is slow, with the values of all features."""
+        for batch in batches:
+            for sentences in _divided(batch, self._part) if self._part else (batch,):
+                yield sentences, self.score(sentences)
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
         """Return the values of all features for some sentences. Models read the sentences in groups.
@@ -177,11 +180,10 @@ class FeatureSet:
             feature: Feature | ListFeature = kind(request.argument, resources)
             return feature
         self._needs[request.label] = needs = kind.needs(request.argument)
-        from features.reader import Reader  # imports torch, so only if a model is needed
-
+        reader = load(request.row.reader)  # imports torch, so only if a model is needed
         for need in needs:
             if need.folders not in self._readers:
-                self._readers[need.folders] = Reader(need.folders, self._resources)
+                self._readers[need.folders] = reader(need.folders, self._resources)
         return kind(request.argument, [self._readers[need.folders] for need in needs])
 
 
@@ -212,6 +214,20 @@ def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str,
         return {}
     order = np.argsort(np.concatenate([places for places, _ in parts]))  # (N,)
     return {label: np.concatenate([values[label] for _, values in parts])[order] for label in parts[0][1]}
+
+
+def _divided(sentences: Sequence[Sentence], size: int) -> Iterator[list[Sentence]]:
+    """Yield consecutive sentences with `size` candidates together, or a few more."""
+    part: list[Sentence] = []
+    count = 0
+    for each in sentences:
+        part.append(each)
+        count += len(each.hypotheses)
+        if count >= size:
+            yield part
+            part, count = [], 0
+    if part:
+        yield part
 
 
 def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:

@@ -34,10 +34,13 @@ class Reader:
         signature: signature of the models.
         precision: part of the signature for bfloat16 products, empty for float32.
         group: maximum number of candidates in a group of several sentences.
+        part: number of candidates after which progress is shown, 0 for whole batches.
 
     Raises:
         InputError: a folder is not a model, or the models differ in direction, order of words or target vocabulary.
     """
+
+    part = 0
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self.folders, self._device = folders, find_device(resources.device)

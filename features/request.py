@@ -48,8 +48,9 @@ class FeatureRequest:
         row = self.row
         if not self.argument or row.takes not in ("models", "folder", "files", "weights"):
             return []
-        named = split_values(self.argument)[0] if row.takes in ("models", "folder") else self.argument
-        return named.split(",") if row.many else [named]
+        named, texts = self._bracketed
+        in_options = [text.partition("=")[2] for text in texts if self._names_file(text)]
+        return [*(named.split(",") if row.many else [named]), *in_options]
 
     @property
     def files(self) -> list[str]:
@@ -78,14 +79,37 @@ class FeatureRequest:
         Raises:
             InputError: one of several paths contains a comma, which is the separator.
         """
-        if self.row.many and any("," in part for part in parts):
-            raise InputError(f"feature {self.text!r}: a comma in {next(part for part in parts if ',' in part)!r}")
-        return replace(self, argument=",".join(parts) + self.values) if self.parts else self
+        if not self.parts:
+            return self
+        count = len(parts) - sum(map(self._names_file, self._bracketed[1]))
+        separated = parts if self.row.many else parts[count:]
+        if any("," in part for part in separated):
+            raise InputError(f"feature {self.text!r}: a comma in {next(part for part in separated if ',' in part)!r}")
+        return replace(self, argument=",".join(parts[:count]) + self._brackets(parts[count:]))
 
     @property
     def values(self) -> str:
-        """The part of the argument after the folders or files: names of values in brackets."""
-        return self.argument.removeprefix(",".join(self.parts))
+        """The part of the argument in brackets, names of values or options, without the files of options."""
+        return self._brackets([""] * len(self._bracketed[1])) if self.parts else self.argument
+
+    @property
+    def _bracketed(self) -> tuple[str, tuple[str, ...]]:
+        """The argument before the brackets, and the texts in brackets."""
+        return split_values(self.argument) if self.row.takes in ("models", "folder") else (self.argument, ())
+
+    def _names_file(self, text: str) -> bool:
+        """Return whether a text in brackets is an option whose value is a file."""
+        name, equals, _ = text.partition("=")
+        return bool(equals) and name in self.row.options
+
+    def _brackets(self, files: Sequence[str]) -> str:
+        """Return the texts in brackets, with other files of options."""
+        following = iter(files)
+        texts = [
+            f"{text.partition('=')[0]}={next(following)}" if self._names_file(text) else text
+            for text in self._bracketed[1]
+        ]
+        return f"[{','.join(texts)}]" if texts else ""
 
     @property
     def identity(self) -> list[Any]:

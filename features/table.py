@@ -42,6 +42,8 @@ class Kind:
         fixed: whether the weight is 1 by default and never tuned. `is_fixed` recognizes its labels.
         requires: `module:function` that raises `InputError` if a package that the kind needs is not installed.
         marks: substrings of a file name that determine how the file is used.
+        reader: `module:class` of objects that read models for a `ModelFeature`.
+        options: names of options in brackets whose values are files.
     """
 
     target: str
@@ -60,6 +62,8 @@ class Kind:
     fixed: bool = False
     requires: str = ""
     marks: tuple[str, ...] = ()
+    reader: str = "features.reader:Reader"
+    options: tuple[str, ...] = ()
 
     def marks_of(self, path: str) -> tuple[str, ...]:
         """Return the marks in the name of a file, ignoring the name of its folder."""
@@ -115,9 +119,10 @@ FEATURES: dict[str, Kind] = {
         "scores of another tool, one line per candidate", "FILE", "files", of_decoder=True, one_list=True),
     "command": Kind("features.kinds.external:Command", "Command",
         "values that a program prints for each line with source, tab, candidate", "COMMAND", "shell"),
-    "hf": Kind("features.models.huggingface:HuggingFace", "HF",
-        "log-probability by a local Hugging Face seq2seq model, DIR[LANG,LANG] for a multilingual one",
-        "DIR", "folder"),
+    "hf": Kind("features.kinds.pretrained:HuggingFace", "HF",
+        "log-probability by a local Hugging Face model, DIR[LANG,LANG] for a multilingual one",
+        "DIR", "folder", reader="features.models.pretrained.reader:Pretrained", options=("template", "truecaser"),
+        requires="features.kinds.pretrained:require_transformers"),
 }  # fmt: skip
 
 

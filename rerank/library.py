@@ -27,8 +27,8 @@ from rerank.reranker.inputs import (
 )
 
 if TYPE_CHECKING:
+    from moses_io.filters import Filters
     from rerank.metrics.evaluation import Evaluation
-    from rerank.metrics.filters import Filters
     from rerank.tuning.gain import Gain
     from rerank.tuning.tuning_set import Lists
 
@@ -212,7 +212,7 @@ def tune(
     Raises:
         InputError: a file that cannot be read, an unknown setting, or a metric that is 0 for all weights.
     """
-    from rerank.metrics.filters import Filters
+    from moses_io.filters import Filters
     from rerank.tuning import tune as tuning
     from rerank.tuning.tuning_set import Lists
 
@@ -269,7 +269,7 @@ def evaluate(
     Raises:
         InputError: systems and references differ in length, or a text has segmentation marks.
     """
-    from rerank.metrics.filters import Filters
+    from moses_io.filters import Filters
     from rerank.report.listed import evaluate_files
 
     check_types(str, tokenize=tokenize)

@@ -3,8 +3,8 @@
 import argparse
 import json
 
+from moses_io.filters import FILTERS
 from rerank.commands.arguments import declarers
-from rerank.metrics.filters import FILTERS
 
 HELP = "evaluate translations by BLEU, chrF and TER, with significance tests"
 EXAMPLES = """\
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Evaluate systems, and print a table or JSON."""
     from features.progress import show
     from moses_io.files.errors import InputError
-    from rerank.metrics.filters import Filters
+    from moses_io.filters import Filters
     from rerank.report.listed import evaluate_files
     from rerank.report.tables import table
 

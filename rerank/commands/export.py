@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Make a folder in which Moses' tuners can tune a list."""
-    from rerank.metrics.filters import Filters
+    from moses_io.filters import Filters
     from rerank.moses.exchange import export
     from rerank.tuning.tuning_set import Lists
 

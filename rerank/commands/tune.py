@@ -131,7 +131,7 @@ def _add_rare_options(group: Container) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Tune the weights."""
-    from rerank.metrics.filters import Filters
+    from moses_io.filters import Filters
     from rerank.tuning.tune import FoldSettings, settle, tune
     from rerank.tuning.tuning_set import Extracted, Lists
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from features.arrays import Array, Integers
 from features.progress import log, progress_bar
+from moses_io.filters import Filters
 from moses_io.nbest import pool, read_moses_output
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, Part, write_confidence
@@ -19,7 +20,6 @@ from rerank.confidence.regression import Regression, fit_logistic, fit_score, pr
 from rerank.linear.candidates import Candidates
 from rerank.linear.ranking import Estimate, Ranking
 from rerank.linear.weights import fingerprint, kept_initial_weights
-from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem

@@ -6,8 +6,8 @@ from typing import Any
 
 from features.request import FeatureRequest
 from moses_io.files.text import ParallelFiles
+from moses_io.filters import Filters
 from rerank.experiment.entries import SELECTION, SET, UNNAMED, ModelEntry, NbestFiles, ShortlistEntry, translating
-from rerank.metrics.filters import Filters
 from rerank.systems.translations import CandidateRequest, list_name
 from rerank.tuners.table import Tuning
 from rerank.tuning.tune import FoldSettings

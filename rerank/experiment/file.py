@@ -9,6 +9,7 @@ from typing import Any
 from features.models.settings import check_rows, check_values
 from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code
 from moses_io.files.errors import InputError, at
+from moses_io.filters import Filters
 from rerank.experiment.entries import (
     BACK_TRANSLATION,
     SELECTION,
@@ -43,7 +44,6 @@ from rerank.experiment.toml import (
     read_toml,
     write_experiment,
 )
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.systems.translations import check_names
 from rerank.tuners.table import AUTO

@@ -25,13 +25,13 @@ from moses_io.files.text import (
     tokens,
     without_line_end,
 )
+from moses_io.filters import Forms, advice
 from moses_io.hypothesis import Hypothesis, LineParser, no_total
 from moses_io.list_end import ListEnd
 from moses_io.nbest import MARKS, EmptyLines, Layout, Order, without_end
 from moses_io.weights import read_weight_file
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import hint_for, unused_weights, with_rest
-from rerank.metrics.filters import Forms, advice
 
 FALLING = "the id decreases, but `rerank` needs increasing ids (--regroup)"
 OTHER_SOURCE = ". Does it belong to this list?"

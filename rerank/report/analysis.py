@@ -14,7 +14,7 @@ from features.arrays import Array
 from features.formulas import Ngram, Ngrams, count_ngrams
 from features.progress import with_bar
 from moses_io.files.text import input_lines, tokens, without_missing
-from rerank.metrics.filters import Filters
+from moses_io.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.report.breakdown import Bin, Depth, Depths, by_length, by_margin, statistics

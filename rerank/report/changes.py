@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_io.files.text import without_missing
+from moses_io.filters import Filters
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, weighted
 from rerank.linear.ranking import Estimate
-from rerank.metrics.filters import Filters
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.report.listed import Listed

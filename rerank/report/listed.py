@@ -11,11 +11,11 @@ from features.arrays import Array
 from features.progress import log, with_bar
 from moses_io.files.streams import Lines, name_of
 from moses_io.files.text import read_lines, tokens
+from moses_io.filters import Filters, Forms, advice
 from moses_io.hypothesis import Hypothesis
 from moses_io.merge import INDICATOR, LIST_NAME, describe_origins
 from moses_io.nbest import SentenceList, check_id, read_nbest, without_marks
 from rerank.metrics.evaluation import Evaluation, ListFacts, Systems, check_lengths, evaluate
-from rerank.metrics.filters import Filters, Forms, advice
 from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 

@@ -10,13 +10,13 @@ from features.progress import log
 from moses_io.files.errors import printable
 from moses_io.files.streams import Lines, open_between, open_output
 from moses_io.files.text import encode, input_lines, read_lines
+from moses_io.filters import Filters
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, read_confidence
 from rerank.confidence.fitting import Measuring
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.linear.weights import kept_initial_weights
 from rerank.metrics.evaluation import Systems, evaluate
-from rerank.metrics.filters import Filters
 from rerank.report.analysis import analyse
 from rerank.report.breakdown import Depths, margin
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order

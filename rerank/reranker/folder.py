@@ -277,7 +277,11 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
         return request
     if row.takes == "weights" and len(weight_files(request.argument)) > 1:
         return request.with_parts([rooms.place_weights(_ROOMS["weights"], request.argument)])
-    return request.with_parts([rooms.place(_ROOMS[row.takes], part, row.marks_of(part)) for part in request.parts])
+    placed = []
+    for part in request.parts:
+        takes = "files" if row.options and os.path.isfile(part) else row.takes
+        placed.append(rooms.place(_ROOMS[takes], part, row.marks_of(part)))
+    return request.with_parts(placed)
 
 
 def _name(origin: Path) -> str:

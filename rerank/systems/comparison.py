@@ -10,9 +10,9 @@ from features.progress import log
 from moses_io.files.errors import counted
 from moses_io.files.json_files import write_json
 from moses_io.files.text import tokens
+from moses_io.filters import Filters
 from moses_io.nbest import read_moses_output, read_nbest
 from rerank.lists.scoring import WholeSources
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.systems.translations import CandidateMerger, CandidateRequest
 

@@ -10,12 +10,12 @@ from features.arrays import Array
 from features.progress import progress_bar
 from moses_io.extractor import read_blocks
 from moses_io.files.errors import InputError
+from moses_io.filters import Filters, Forms, advice
 from moses_io.nbest import check_id, pool, without_marks
 from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
 from rerank.linear.weights import limits, load_weight_file, match_initial_weights
-from rerank.metrics.filters import Filters, Forms, advice
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning

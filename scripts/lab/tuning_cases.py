@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from moses_io.filters import Filters
 from rerank.linear.candidates import FeatureSpace
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from moses_io.files.text import read_lines, tokens
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.fitting import Measured
 from rerank.linear.missing import Replacements, complete
 from rerank.linear.ranking import Estimate, LinearModel, Ranking, rankings
 from rerank.metrics.evaluation import evaluate
-from rerank.metrics.filters import Filters
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
 from rerank.report.listed import ListLookup, merged, read_listed
 from rerank.report.page import Chunks, index, overview, page

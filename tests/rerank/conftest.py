@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from moses_io.filters import Filters
 from rerank.confidence.fitting import fit_confidence
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuning.tune import FoldSettings, settle, tune
 from rerank.tuning.tuning_set import Lists

@@ -19,6 +19,7 @@ from moses_io.files.folders import InUse, locked, make_folder, remove
 from moses_io.files.json_files import write_json
 from moses_io.files.streams import check_plain, numbered_lines, open_output
 from moses_io.files.text import ParallelFiles, encode, read_parallel, read_references, tokens
+from moses_io.filters import Filters
 from rerank.experiment.chain import stages_of, trainings
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.clock import Work
@@ -29,7 +30,6 @@ from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.studies.file import Study
 from rerank.experiment.studies.grid import Cell, Replicate, cells, corpus_of, replicates
 from rerank.experiment.studies.results import as_csv, as_json, gather, notes, tables
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
 from rerank.report.changes import MOSES, RERANKED

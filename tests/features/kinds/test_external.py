@@ -1,10 +1,7 @@
 """Scores of other tools, programs, and features of other people."""
 
-import contextlib
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,13 +9,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from features.feature import Resources, Sentence
-from features.feature_set import FeatureSet
 from features.kinds.external import ask, read_scores
-from features.models.huggingface import HuggingFace
 from features.request import parse_requests
 from features.table import packaged
 from moses_io.files.errors import InputError
@@ -303,91 +296,3 @@ def test_a_package_brings_features(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr.decode()
         assert wanted in ran.stdout
     assert "letters" not in packaged()
-
-
-def test_hugging_face_sums_over_the_pieces(transformer: Path) -> None:
-    import torch
-    from transformers import AutoModelForSeq2SeqLM
-
-    feature = HuggingFace(str(transformer), Resources("cpu"))
-    given = [Sentence(0, ("die", "Zeitung"), (("the", "newspaper"), ("the",), ("the", "newspaper")))]
-    values = feature(given)
-    assert values[0] == values[2] and values.shape == (3, 1)
-    known = feature._tokenizer.get_vocab()
-    source = torch.tensor([[known[word] for word in ("die", "Zeitung", "</s>")]])
-    target = [known[word] for word in ("the", "newspaper", "</s>")]
-    model = AutoModelForSeq2SeqLM.from_pretrained(transformer).eval()
-    with torch.no_grad():
-        logits = model(input_ids=source, decoder_input_ids=torch.tensor([[known["</s>"], *target[:-1]]])).logits[0]
-    wanted = sum(float(row.log_softmax(-1)[word]) for row, word in zip(logits, target, strict=True))
-    np.testing.assert_allclose(values[0, 0], wanted, rtol=1e-5)
-
-
-def test_hugging_face_tells_what_it_cannot_read(transformer: Path, tmp_path: Path) -> None:
-    """The model reads 64 pieces. Padding that is the end of sentence, too, leaves the latter in the sum."""
-    pairs = [Sentence(0, ("die",), (("the",), ("the", "newspaper")))]
-    wanted = HuggingFace(str(transformer), Resources("cpu"))(pairs)
-    for source, text in ((("die",) * 64, ("the",)), (("die",), ("the",) * 64)):
-        with pytest.raises(InputError, match=r"feature 'hf': 65 subwords, more than the model's maximum of 64: '\w+ "):
-            HuggingFace(str(transformer), Resources("cpu"))([Sentence(0, source, (text,))])
-    folder = tmp_path / "folder"
-    shutil.copytree(transformer, folder)
-    settings = folder / "tokenizer_config.json"
-    values = json.loads(settings.read_text())
-    settings.write_text(json.dumps(values | {"pad_token": "</s>"}))
-    np.testing.assert_allclose(HuggingFace(str(folder), Resources("cpu"))(pairs), wanted, rtol=1e-5)
-    settings.write_text(json.dumps({name: value for name, value in values.items() if name != "pad_token"}))
-    (folder / "special_tokens_map.json").unlink(missing_ok=True)
-    with pytest.raises(InputError, match="its tokenizer has no token for padding"):
-        HuggingFace(str(folder), Resources("cpu"))
-
-
-def test_a_folder_of_hugging_face_says_what_it_is(transformer: Path, tmp_path: Path) -> None:
-    """Without `model_type` some versions of transformers infer it from the name of the folder."""
-    folder = tmp_path / "marian"
-    shutil.copytree(transformer, folder)
-    values = json.loads((folder / "config.json").read_text())
-    del values["model_type"]
-    (folder / "config.json").write_text(json.dumps(values))
-    with pytest.raises(
-        InputError, match=r"marian: not a model that transformers can read .*config\.json without model_type"
-    ):
-        HuggingFace(str(folder), Resources("cpu"))
-
-
-def test_without_transformers_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(InputError, match="feature 'hf' needs transformers"):
-        FeatureSet(parse_requests(["hf:x"]), Resources("cpu"))
-
-
-class Evil:
-    """What makes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[object, tuple[str, str]]:
-        return open, (str(self.path), "w")
-
-
-@pytest.mark.parametrize("way", ["model", "tokenizer", "pickle"])
-def test_a_folder_of_hugging_face_runs_no_code(transformer: Path, tmp_path: Path, way: str) -> None:
-    """Neither classes of its own nor pickles."""
-    import pickle
-
-    folder, ran = tmp_path / "folder", tmp_path / "ran"
-    shutil.copytree(transformer, folder)
-    (folder / "evil.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Evil: ...\n")
-    if way == "pickle":
-        (folder / "model.safetensors").unlink()
-        (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"x": Evil(ran)}, protocol=2))
-    else:
-        path = folder / ("config.json" if way == "model" else "tokenizer_config.json")
-        names = ("AutoConfig", "AutoModelForSeq2SeqLM", "AutoTokenizer")
-        values = {"auto_map": dict.fromkeys(names, "evil.Evil"), "model_type": "evil", "tokenizer_class": "Evil"}
-        path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    refused = pytest.raises(InputError, match="folder: not a model that transformers can read")
-    with contextlib.suppress(InputError) if way == "tokenizer" else refused:  # which may be made without its class
-        FeatureSet(parse_requests([f"hf:{folder}"]), Resources("cpu"))
-    assert not ran.exists()

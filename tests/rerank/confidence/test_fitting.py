@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from moses_io.files.errors import InputError
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
 from rerank.confidence.fitting import Measured, Measuring, fit_confidence
 from rerank.linear.ranking import LinearModel, Ranking
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.tuning.tune import settle
 from rerank.tuning.tuning_set import Lists

@@ -8,9 +8,9 @@ from sacrebleu.metrics.ter import TER
 
 from moses_io.files.errors import InputError
 from moses_io.files.text import read_lines
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from rerank.metrics.evaluation import REPORTED, evaluate
-from rerank.metrics.filters import Filters
 from rerank.report.listed import evaluate_files, find_in_list
 from rerank.report.tables import table
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_io.filters import Filters
 from rerank.linear.ranking import LinearModel
-from rerank.metrics.filters import Filters
 from rerank.report.breakdown import Depths, margin
 from rerank.report.listed import read_listed
 

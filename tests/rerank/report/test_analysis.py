@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from moses_io.files.text import tokens
-from rerank.metrics.filters import Filters
+from moses_io.filters import Filters
 from rerank.report.analysis import (
     MOST,
     Analysis,

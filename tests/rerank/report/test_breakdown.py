@@ -9,8 +9,8 @@ import pytest
 import sacrebleu
 
 from moses_io.files.streams import Lines
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import Metric
 from rerank.report.analysis import find_gains
 from rerank.report.breakdown import Bin, Depth, by_length, by_margin, corpus_bleu, margin, statistics

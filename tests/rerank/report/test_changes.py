@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from rerank.linear.ranking import Estimate
 from rerank.metrics.evaluation import Evaluation, Score
-from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.tables import headline, side_by_side
 

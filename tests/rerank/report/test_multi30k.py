@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from moses_io.files.text import read_lines
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from rerank.metrics.evaluation import evaluate
-from rerank.metrics.filters import Filters
 from rerank.report.listed import find_in_list
 
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from rerank.confidence.fitting import Measured
 from rerank.linear.collecting import collect
 from rerank.linear.ranking import Estimate, Ranking
 from rerank.metrics.evaluation import Evaluation, evaluate
-from rerank.metrics.filters import Filters
 from rerank.report.changes import Change, Reranked, find_change, in_order
 from rerank.report.listed import find_in_list, merged, read_listed
 from rerank.report.page import CHUNK, EXPLORER, SCRIPTS, Chunks, index, overview, page

@@ -8,11 +8,11 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.files.streams import Lines
 from moses_io.files.text import read_lines
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import read_confidence
 from rerank.linear.ranking import LinearModel, Ranking
-from rerank.metrics.filters import Filters
 from rerank.report.changes import Reranked, in_words
 from rerank.report.listed import find_in_list
 from rerank.report.reranking import ListReading

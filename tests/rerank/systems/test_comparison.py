@@ -9,8 +9,8 @@ import pytest
 import sacrebleu
 
 from features.feature import Resources
+from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
-from rerank.metrics.filters import Filters
 from rerank.systems.comparison import Comparison, bleu_of, compare_translations
 from rerank.systems.translations import CandidateRequest
 

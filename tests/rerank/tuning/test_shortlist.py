@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_io.filters import Filters
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.filters import Filters
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuning.shortlist import SIZES, ShortlistChoice, choose_shortlist, read_choice, shortened, write_choice

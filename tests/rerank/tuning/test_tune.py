@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_io.filters import Filters
 from moses_io.weights import read_weights
-from rerank.metrics.filters import Filters
 from rerank.tuning.folds import CrossValidation, fold_weights
 from rerank.tuning.tune import FoldSettings, settle, tune
 from rerank.tuning.tuning_set import Lists, read_problem

@@ -190,8 +190,8 @@ def test_a_fault_leaves_no_output_of_before(
 
 def test_p_is_that_of_the_files(command: Command, tmp_path: Path) -> None:
     """Of seeds that failed there are none."""
+    from moses_io.filters import Filters
     from rerank.experiment.studies.run import compare
-    from rerank.metrics.filters import Filters
 
     reference, mine = tmp_path / "reference", [tmp_path / "mine1", tmp_path / "mine2"]
     reference.write_text("a b c d e\n" * 6)

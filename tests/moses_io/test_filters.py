@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.files.errors import InputError
-from rerank.metrics.filters import FACTORS, FILTERS, SUBWORDS, Filters, Forms, advice
+from moses_io.filters import FACTORS, FILTERS, SUBWORDS, Filters, Forms, advice
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]

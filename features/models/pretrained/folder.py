@@ -1,0 +1,122 @@
+"""Opening of folders of transformers: the model, its tokenizer, and the memory that they need."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from safetensors import safe_open
+from transformers.models.auto import modeling_auto as auto
+
+from features.models.device import memory_of
+from features.progress import log
+from moses_io.files.errors import InputError, shown
+
+ALONE = {"local_files_only": True, "trust_remote_code": False}
+"""Arguments for opening a folder: no downloads, and no code from the folder."""
+
+GB = 1e9
+
+
+class Opened(NamedTuple):
+    """A model of transformers.
+
+    Attributes:
+        model: the model, on its device.
+        tokenizer: its tokenizer.
+        config: content of `config.json`.
+        causal: whether it is a causal language model, else it is a sequence-to-sequence model.
+    """
+
+    model: Any
+    tokenizer: Any
+    config: Mapping[str, Any]
+    causal: bool
+
+
+def open_folder(folder: str, device: torch.device, dtype: torch.dtype) -> Opened:
+    """Open a folder with a model and its tokenizer.
+
+    Raises:
+        InputError: the folder has no model or tokenizer, it is damaged, its model is for another task, or the model
+            needs more memory than the device has.
+    """
+    try:
+        config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
+        if not config.get("model_type"):  # old versions of transformers infer it from the folder name
+            raise ValueError("config.json without model_type")
+        causal = _is_causal(config, folder)
+        _check_memory(Path(folder), device, dtype)
+        tokenizer = _tokenizer(folder)
+        kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
+        with _without_bars():
+            model = kind.from_pretrained(folder, dtype=dtype, **ALONE).to(device).eval()
+    except InputError:
+        raise
+    except Exception as error:  # for damaged files, the libraries raise many types
+        raise InputError(f"{folder}: not a model that transformers can read ({shown(str(error))})") from None
+    return Opened(model, tokenizer, config, causal)
+
+
+@contextlib.contextmanager
+def _without_bars() -> Iterator[None]:
+    """Turn progress bars of transformers off while the block runs."""
+    logging: Any = transformers.utils.logging
+    shown_before = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown_before:
+            logging.enable_progress_bar()
+
+
+def _tokenizer(folder: str) -> Any:
+    """Return the tokenizer of a folder."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **ALONE)
+    if not tokenizer("a")["input_ids"]:
+        raise InputError(f"{folder}: no tokenizer. Its files, such as tokenizer.json, belong in the folder")
+    return tokenizer
+
+
+def _is_causal(config: Mapping[str, Any], folder: str) -> bool:
+    """Return whether a configuration is of a causal language model, by the class of the model.
+
+    Raises:
+        InputError: the model has another task, such as classification.
+    """
+    seq2seq = set(auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
+    causal = set(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    names = config.get("architectures") or []
+    if any(name in seq2seq for name in names):
+        return False
+    if any(name in causal for name in names):
+        return True
+    kind = config["model_type"]
+    if not names and kind in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+        return False
+    if not names and kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return True
+    found = shown(", ".join(map(str, names)) or kind)
+    raise InputError(f"{folder}: expected a sequence-to-sequence or causal language model, found {found}")
+
+
+def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype) -> None:
+    """Log the memory that the parameters of a model need, or raise `InputError` if the device has less."""
+    count = sum(_parameters(path) for path in sorted(folder.glob("*.safetensors")))
+    if not count:
+        return
+    needed, present = count * dtype.itemsize, memory_of(device)
+    size = f"{count / 1e6:,.1f} million parameters, {needed / GB:,.2f} GB as {str(dtype).removeprefix('torch.')}"
+    if needed > present:
+        raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of this {device.type}")
+    log.info(f"{folder}: {size}")
+
+
+def _parameters(path: Path) -> int:
+    """Return the number of parameters in a file."""
+    with safe_open(path, framework="pt") as tensors:
+        shapes = [tensors.get_slice(name).get_shape() for name in tensors.keys()]  # noqa: SIM118
+    return int(sum(torch.Size(shape).numel() for shape in shapes))

@@ -1,0 +1,129 @@
+"""Log-probabilities of candidates, which share prefixes.
+
+The candidates of a sentence form a tree of tokens. Where it branches, all prefixes of the same length are computed
+together, one token after the other. The rest of a candidate after its last branch is computed at once.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from features.arrays import Array, Integers
+from features.feature import Steps
+from features.models.device import on_device
+from features.models.pretrained.network import Network, padded
+
+Candidate = tuple[int, tuple[int, ...]]
+"""Index of a sentence, and the tokens of one of its candidates."""
+
+
+@torch.inference_mode()
+def score_prefixes(
+    network: Network, sources: Sequence[Sequence[int]], candidates: Sequence[Candidate], size: int
+) -> tuple[Array, Steps]:
+    """Return the log-probabilities of N candidates, (N,), and the decoder steps that were taken.
+
+    Args:
+        network: the network.
+        sources: tokens of the source of each sentence.
+        candidates: different candidates. Those of a sentence are neighbours and sorted by their tokens.
+        size: maximum number of tokens in a batch of ends of candidates.
+    """
+    walk = _Walk(network, sources, candidates)
+    while len(walk.active):
+        walk.advance(size)
+    return walk.scores, Steps(taken=walk.taken, alone=sum(len(tokens) for _, tokens in candidates))
+
+
+@torch.inference_mode()
+def score_separately(network: Network, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Array:
+    """Return the log-probability of the second of each pair given the first, (n,), in one batch without a cache."""
+    targets, mask = padded([target for _, target in pairs], network.device)  # (n, L) each
+    starts = torch.tensor([[network.start(source)] for source, _ in pairs], device=network.device)  # (n, 1)
+    logits = network.whole([source for source, _ in pairs], torch.cat([starts, targets[:, :-1]], dim=1))  # (n, L, V)
+    values: Array = (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()
+    return values
+
+
+class _Walk:
+    """A walk through the trees of some sentences, from shorter to longer prefixes.
+
+    Attributes:
+        scores: (N,) log-probabilities of the candidates' tokens so far.
+        taken: decoder steps that were taken.
+        active: (active,) candidates that are longer than the current prefixes.
+    """
+
+    def __init__(self, network: Network, sources: Sequence[Sequence[int]], candidates: Sequence[Candidate]) -> None:
+        self.scores, self.taken = np.zeros(len(candidates)), 0
+        self._network, self._depth = network, 0
+        self._lengths = np.array([len(tokens) for _, tokens in candidates], dtype=np.int64)  # (N,)
+        self._tokens = np.zeros((len(candidates), max(self._lengths, default=0)), dtype=np.int64)  # (N, longest)
+        for row, (_, tokens) in enumerate(candidates):
+            self._tokens[row, : len(tokens)] = tokens
+        self.active = np.flatnonzero(self._lengths)  # (active,)
+        # Index of the prefix of each active candidate, and of each prefix its last token and the row of its parent in
+        # the state. At first, the prefixes are the start tokens of the sentences.
+        sentences = {sentence: row for row, sentence in enumerate(dict.fromkeys(each for each, _ in candidates))}
+        self._prefixes = np.array([sentences[each] for each, _ in candidates], dtype=np.int64)[self.active]  # (active,)
+        self._state, starts = network.begin([sources[each] for each in sentences])
+        self._last, self._parents = np.array(starts, dtype=np.int64), np.arange(len(starts))  # (prefixes,) each
+
+    def advance(self, size: int) -> None:
+        """Score the next tokens of all active candidates, and all tokens of candidates that share no longer prefix."""
+        alone = np.bincount(self._prefixes)[self._prefixes] == 1  # (active,)
+        ends, prefixes = self.active[alone], self._prefixes[alone]  # (ends,) each
+        order = np.argsort(-self._lengths[ends], kind="stable")  # longest first, for little padding
+        start = 0
+        while start < len(ends):
+            longest = int(self._lengths[ends[order[start]]]) - self._depth
+            part = order[start : start + max(1, size // longest)]
+            self._score_ends(ends[part], prefixes[part])
+            start += len(part)
+        self.active, self._prefixes = self.active[~alone], self._prefixes[~alone]
+        if len(self.active):
+            self._branch()
+
+    def _score_ends(self, candidates: Integers, prefixes: Integers) -> None:
+        """Score the remaining tokens of candidates, given their prefixes, (n,) each."""
+        ends = [self._tokens[each, self._depth : self._lengths[each]] for each in candidates]
+        targets, mask = padded([end.tolist() for end in ends], self._network.device)  # (n, L) each
+        last = on_device(self._last[prefixes], self._network.device)  # (n,)
+        inputs = torch.cat([last.unsqueeze(1), targets[:, :-1]], dim=1)  # (n, L)
+        rows = on_device(self._parents[prefixes], self._network.device)  # (n,)
+        logits, _ = self._network.step(self._state, rows, inputs, keep=False)  # (n, L, V)
+        self.scores[candidates] += (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()
+        self.taken += int(mask.sum())
+
+    def _branch(self) -> None:
+        """Score the next token of all active candidates, and make the longer prefixes current."""
+        prefixes, places = np.unique(self._prefixes, return_inverse=True)  # (prefixes,), (active,)
+        rows, inputs = on_device(self._parents[prefixes], self._network.device), self._last[prefixes]
+        logits, self._state = self._network.step(
+            self._state, rows, on_device(inputs[:, None], self._network.device), keep=True
+        )  # (prefixes, 1, V)
+        self.taken += len(prefixes)
+        following = self._tokens[self.active, self._depth]  # (active,)
+        self.scores[self.active] += _chosen(logits[:, 0], places, following)
+        self._depth += 1
+        longer = self._lengths[self.active] > self._depth  # (active,)
+        self.active, places, following = self.active[longer], places[longer], following[longer]
+        _, first, self._prefixes = np.unique(places << 32 | following, return_index=True, return_inverse=True)
+        self._parents, self._last = places[first], following[first]  # (prefixes,) each
+
+
+def _log_probs(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the log-probability of each target, (n, L), from logits (n, L, V), in float32 or better."""
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)  # (n, L)
+
+
+def _chosen(logits: Tensor, rows: Integers, tokens: Integers) -> Array:
+    """Return the log-probabilities of some tokens, (n,), by distributions (rows, V)."""
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    places = on_device(rows, logits.device)  # (n,)
+    found = logits[places, on_device(tokens, logits.device)] - logits.logsumexp(dim=-1)[places]  # (n,)
+    values: Array = found.double().cpu().numpy()
+    return values

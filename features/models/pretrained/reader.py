@@ -1,0 +1,198 @@
+"""Scoring of sentences with a pretrained model of transformers, with an optional cache of values."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from features.arrays import Array
+from features.cache import Cache
+from features.feature import Reading, Resources, Sentence, Steps
+from features.models.device import check_process, find_device, is_out_of_memory
+from features.models.pretrained.encoding import Encoding
+from features.models.pretrained.folder import Opened, open_folder
+from features.models.pretrained.network import Causal, Network, Seq2Seq
+from features.models.pretrained.options import Options, parse_options
+from features.models.pretrained.prefixes import Candidate, score_prefixes, score_separately
+from features.progress import log
+from moses_io.files.errors import InputError
+from moses_io.files.streams import digest
+from moses_io.files.text import encode
+
+GROUP = 2048
+"""Maximum number of candidates in a group of several sentences."""
+
+MEMORY = {"cpu": 2**30, "cuda": 2**33}
+"""Bytes for the keys, values and logits of a batch, by type of device. It is fixed, so that batches, and therefore the
+last bits of values, do not depend on other programs."""
+
+NUMBER = 8
+"""Bytes of a value in the cache."""
+
+NAME = "logprob"
+"""Name of the only value."""
+
+
+class Pretrained:
+    """A pretrained model.
+
+    Attributes:
+        signature: languages, options and content of the model.
+        group: maximum number of candidates in a group of several sentences.
+        part: number of candidates after which progress is shown. A whole batch can take minutes.
+
+    Raises:
+        InputError: transformers is not installed, the folder has no such model, or an option is wrong.
+    """
+
+    group = part = GROUP
+
+    def __init__(self, folders: Sequence[str], resources: Resources) -> None:
+        self._folder, options = parse_options(folders[0])
+        self._device, self._process = find_device(resources.device), os.getpid()
+        dtype = torch.bfloat16 if resources.precision == "bf16" else torch.float32
+        opened = open_folder(self._folder, self._device, dtype)
+        self._encoding = Encoding(opened, self._folder, options)
+        self.network: Network = (
+            Causal(opened.model) if opened.causal else Seq2Seq(opened.model, self._encoding.target_of(""))
+        )
+        self._token_bytes, self._vocabulary = _token_bytes(opened), self._encoding.sizes[1]
+        self._bfloat16 = dtype == torch.bfloat16
+        self.signature = _signature(self._folder, options, self._encoding.languages[:2], resources.precision)
+        self._shares = self._can_share()
+        self._cache = Cache(resources.cache) if resources.cache else None
+
+    def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
+        """Return the log-probabilities of a group of sentences. There are no other values, and no attention.
+
+        Raises:
+            InputError: a text is longer than the model's maximum, there is not enough memory for a single candidate, or
+                the model is on a GPU and this process was forked after it was opened.
+        """
+        check_process(self._device, self._process)
+        if self._cache is None:
+            values, steps = self._score(sentences)
+            return Reading({NAME: values}, [], steps)
+        keys = [self._key(each, hypothesis) for each in sentences for hypothesis in each.hypotheses]
+        known = {key: value for key, value in self._cache.look_up(keys).items() if len(value) == NUMBER}
+        new, start = [], 0
+        for each in sentences:
+            part = keys[start : start + len(each.hypotheses)]
+            missing = [text for text, key in zip(each.hypotheses, part, strict=True) if key not in known]
+            if missing:
+                new.append(replace(each, hypotheses=tuple(dict.fromkeys(missing)), lines=()))
+            start += len(part)
+        values, steps = self._score(new)
+        new_keys = [self._key(each, hypothesis) for each in new for hypothesis in each.hypotheses]
+        computed = {key: value.tobytes() for key, value in zip(new_keys, values, strict=True)}
+        self._cache.keep(computed)
+        known |= computed
+        return Reading({NAME: np.frombuffer(b"".join(known[key] for key in keys))}, [], steps)
+
+    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+        """Score each candidate separately, without sharing prefixes."""
+        sources, targets = self._encoding([sentence])
+        values = [float(score_separately(self.network, [(sources[0], target)])[0]) for target in targets[0]]
+        return Reading({NAME: np.array(values)}, [])
+
+    def _score(self, sentences: Sequence[Sentence]) -> tuple[Array, Steps]:
+        """Return the values of some sentences' candidates, and the decoder steps that were taken."""
+        if not sentences:
+            return np.empty(0), Steps()
+        sources, targets = self._encoding(sentences)
+        # Batches of similar length need little padding, and sorted candidates share prefixes.
+        candidates = sorted(
+            {(place, target) for place, part in enumerate(targets) for target in part},
+            key=lambda each: (len(sources[each[0]]), *each),
+        )
+        values, steps = dict[Candidate, float](), Steps()
+        for batch in self._batches(sources, candidates):
+            scores, taken = self._score_batch(sources, batch)
+            values.update(zip(batch, scores, strict=True))
+            steps = steps.plus(taken)
+        return np.array([values[place, target] for place, part in enumerate(targets) for target in part]), steps
+
+    def _batches(
+        self, sources: Sequence[tuple[int, ...]], candidates: Sequence[Candidate]
+    ) -> Iterator[Sequence[Candidate]]:
+        """Yield parts of the candidates that fit into the memory."""
+        start, longest = 0, 0
+        for number, (place, target) in enumerate(candidates):
+            size = len(sources[place]) + len(target)
+            # A prompt of one token leaves nothing to read before its candidates, which networks need of all or none.
+            single = {len(sources[each]) == 1 for each in (candidates[start][0], place)}
+            full = (number - start + 1) * self._row_bytes(max(longest, size)) > MEMORY[self._device.type]
+            if number > start and (full or len(single) > 1):
+                yield candidates[start:number]
+                start, longest = number, 0
+            longest = max(longest, size)
+        if candidates:
+            yield candidates[start:]
+
+    def _row_bytes(self, size: int) -> int:
+        """Return the bytes of a candidate that has `size` tokens together with its source."""
+        # Selected keys and values are copies. Logits need as much memory again for their normalization.
+        logits = 2 * 4 * self._vocabulary
+        return 2 * self._token_bytes * size + logits * (1 if self._shares else size)
+
+    def _score_batch(self, sources: Sequence[tuple[int, ...]], batch: Sequence[Candidate]) -> tuple[Array, Steps]:
+        """Score candidates at once, or in halves if there is not enough memory."""
+        try:
+            if self._shares:
+                ends = max(1, MEMORY[self._device.type] // 4 // (2 * 4 * self._vocabulary))
+                return score_prefixes(self.network, sources, batch, ends)
+            return score_separately(self.network, [(sources[place], target) for place, target in batch]), Steps()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        if len(batch) == 1:
+            raise InputError(f"out of memory for a single candidate of {len(batch[0][1])} subwords")
+        log.warning(f"out of memory, {len(batch)} candidates are scored in two parts")
+        middle = len(batch) // 2
+        parts = [self._score_batch(sources, part) for part in (batch[:middle], batch[middle:])]
+        return np.concatenate([scores for scores, _ in parts]), parts[0][1].plus(parts[1][1])
+
+    def _can_share(self) -> bool:
+        """Return whether shared prefixes give the values of separate candidates, which not all networks can do."""
+        known = min(self._encoding.sizes)
+        sources = [tuple(token % known for token in source) for source in ((3, 2), (3, 5, 2))]
+        targets = [(0, (4, 5, 2)), (0, (4, 6, 7, 2)), (0, (4, 6, 8, 2)), (1, (4, 2)), (1, (5, 6, 2))]
+        candidates = sorted({(place, tuple(token % known for token in target)) for place, target in targets})
+        separate = [score_separately(self.network, [(sources[place], target)])[0] for place, target in candidates]
+        try:
+            shared, _ = score_prefixes(self.network, sources, candidates, size=4)
+        except Exception as error:  # networks raise many types
+            log.debug(f"{self._folder}: {error}")
+            shared = np.full(len(candidates), np.nan)
+        if np.allclose(shared, separate, rtol=0.05 if self._bfloat16 else 1e-3):
+            return True
+        log.warning(f"{self._folder}: this network cannot continue prefixes, so each candidate is scored separately")
+        return False
+
+    def _key(self, sentence: Sentence, hypothesis: Sequence[str]) -> bytes:
+        """Return the cache key of a candidate."""
+        text = f"{self.signature}\n{' '.join(sentence.source)}\n{' '.join(hypothesis)}"
+        return hashlib.blake2b(encode(text), digest_size=16).digest()
+
+
+def _signature(folder: str, options: Options, languages: Sequence[str], precision: str) -> str:
+    """Return the settings and digests of all files that determine the values."""
+    content = "".join(digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file())
+    parts = ["hf", ",".join(languages) if any(languages) else "", f"text:{options.text}"]
+    parts.append(f"language:{options.language}" if options.language else "")
+    for name, path in (("template", options.template), ("truecaser", options.truecaser)):
+        parts.append(f"{name}:{digest(Path(path))}" if path else "")
+    parts.append(f"precision:{precision}" if precision != "fp32" else "")
+    return "|".join([*filter(None, parts), f"sha256:{hashlib.sha256(content.encode()).hexdigest()[:12]}"])
+
+
+def _token_bytes(opened: Opened) -> int:
+    """Return an upper bound of the bytes of the keys and values of a token in all layers."""
+    config = opened.model.config
+    layers = getattr(config, "decoder_layers", None) or config.num_hidden_layers
+    # An encoder-decoder has keys and values of target tokens and of source tokens.
+    return 2 * int(layers) * int(config.hidden_size) * int(opened.model.dtype.itemsize)
