@@ -182,12 +182,16 @@ class Pretrained:
 def _signature(folder: str, options: Options, languages: Sequence[str], precision: str) -> str:
     """Return the settings and digests of all files that determine the values."""
     content = "".join(digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file())
-    parts = ["hf", ",".join(languages) if any(languages) else "", f"text:{options.text}"]
-    parts.append(f"language:{options.language}" if options.language else "")
-    for name, path in (("template", options.template), ("truecaser", options.truecaser)):
-        parts.append(f"{name}:{digest(Path(path))}" if path else "")
-    parts.append(f"precision:{precision}" if precision != "fp32" else "")
-    return "|".join([*filter(None, parts), f"sha256:{hashlib.sha256(content.encode()).hexdigest()[:12]}"])
+    settings = [
+        ",".join(languages) if any(languages) else "",
+        f"text:{options.text}",
+        f"language:{options.language}" if options.language else "",
+        f"template:{digest(Path(options.template))}" if options.template else "",
+        f"truecaser:{digest(Path(options.truecaser))}" if options.truecaser else "",
+        f"precision:{precision}" if precision != "fp32" else "",
+        f"sha256:{hashlib.sha256(content.encode()).hexdigest()[:12]}",
+    ]
+    return "hf|" + "|".join(filter(None, settings))
 
 
 def _token_bytes(opened: Opened) -> int:
