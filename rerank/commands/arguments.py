@@ -260,9 +260,11 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 def _files(name: str, text: str) -> list[str]:
     """Return all files and folders that the value of an argument refers to."""
-    if name == "feature":  # [LABEL=]KIND[:ARG]
-        from features.request import parse_requests
+    from features.request import parse_requests, row_of
 
+    if name == "feature":  # [LABEL=]KIND[:ARG]
+        return [path for request in parse_requests([text]) for path in request.files]
+    if name == "models" and row_of(text):  # hf:DIR
         return [path for request in parse_requests([text]) for path in request.files]
     if name == "lists":  # [NAME=]NBEST, or a path that contains `=`
         return [text, text.partition("=")[2]]

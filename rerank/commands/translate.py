@@ -1,9 +1,15 @@
 """`moses-rerank translate`."""
 
 import argparse
+from typing import TYPE_CHECKING
 
+from features.request import parse_requests, row_of
 from moses_io.files.errors import InputError, shown
 from rerank.commands.arguments import add_device, add_precision, declarers, positive_number
+
+if TYPE_CHECKING:
+    from features.models.decoding.search import Beam
+    from rerank.systems.translations import Translates
 
 HELP = "translate with trained models, to text or to an n-best list"
 EXAMPLES = """\
@@ -11,17 +17,19 @@ EXAMPLES = """\
   moses-rerank translate models/forward --source dev.de --nbest 20 --output dev.nmt.gz
   moses-rerank translate models/many/* --source test.de --beam 5 --unknown lex.f2e --output test.nmt
   moses-rerank translate models/backward --backward --source news.en --beam 1 --output news.de
+  moses-rerank translate hf:opus --source dev.de --like train.en --nbest 10 --output dev.opus.gz
 
 Several models form an ensemble, which averages their distributions. They must have the same direction, the same
 target vocabulary and the same order of words (left to right or right to left). The only feature of an n-best list is
 the log-probability of each translation, the same value that `score` computes. `merge` combines the list with the list
-of Moses."""
+of Moses. The translations of a pretrained model of transformers, hf:DIR as in features, are tokenized like the text of
+--like."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add, read, write = declarers(parser)
-    read("models", nargs="+", metavar="MODEL", help="model folder, written by `train`")
+    read("models", nargs="+", metavar="MODEL", help="model folder, written by `train`, or hf:DIR[LANG,LANG]")
     read("--source", required=True, help="source, one tokenized sentence per line (- for stdin)")
     write(
         "--output",
@@ -41,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="translate text of the target language to the source language, with backward models",
     )
+    read("--like", help="tokenized text of the target language, for hf:DIR: translations get its form")
     add_device(parser)
     add_precision(parser)
     add, read, _ = declarers(parser.add_argument_group("rare options"))
@@ -62,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate a text."""
-    from features.feature import Resources
     from features.models.decoding.search import Beam
-    from features.models.decoding.translator import Replacement, Translator
     from features.request import check_label
     from rerank.systems.translations import write_translations
 
@@ -75,8 +82,33 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"--nbest {shown(best)}: expected at most the {arguments.beam} of --beam")
     if arguments.best:
         label = check_label(label or "NMT")
-    beam = Beam(arguments.beam, best, arguments.normalize)
-    unknown = Replacement(arguments.unknown, arguments.backward)
-    resources = Resources(arguments.device, arguments.precision)
-    translator = Translator(arguments.models, beam, unknown, resources, arguments.backward)
+    translator = _translator(arguments, Beam(arguments.beam, best, arguments.normalize))
     write_translations(translator, arguments.source, arguments.output, label or "")
+
+
+def _translator(arguments: argparse.Namespace, beam: "Beam") -> "Translates":
+    """Return the translator of the models."""
+    from features.feature import Resources
+    from features.models.decoding.translator import Replacement, Translator
+
+    resources = Resources(arguments.device, arguments.precision)
+    pretrained = [text for text in arguments.models if (row := row_of(text)) and row.takes == "folder"]
+    if not pretrained:
+        if arguments.like:
+            raise InputError("--like is for hf:DIR: models of `train` translate into the form of their corpus")
+        unknown = Replacement(arguments.unknown, arguments.backward)
+        return Translator(arguments.models, beam, unknown, resources, arguments.backward)
+    if len(arguments.models) > 1 or arguments.backward:
+        fault = "cannot be combined with other models" if len(arguments.models) > 1 else "has no --backward"
+        raise InputError(f"{pretrained[0]}: a pretrained model {fault}")
+    if not arguments.like:
+        expected = "expected --like with a text such as train.en, whose form translations get"
+        raise InputError(f"{pretrained[0]}: {expected}")
+    from features.kinds.pretrained import require_transformers
+    from moses_io.files.text import read_lines
+
+    lines = read_lines(arguments.like)
+    require_transformers()
+    from features.models.pretrained.translator import PretrainedTranslator
+
+    return PretrainedTranslator(parse_requests(pretrained)[0].argument, beam, lines, resources)

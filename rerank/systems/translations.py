@@ -2,11 +2,11 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from features.feature import Resources, Sentence
 from features.progress import log, progress_bar
@@ -21,12 +21,27 @@ from rerank import __version__
 from rerank.lists.scoring import WholeSources, read_sentences
 
 if TYPE_CHECKING:
-    from features.models.decoding.translator import Translation, Translator
+    from features.models.decoding.translator import Translation
 
 MOST = 10_000
 """Maximum number of candidates of a model per sentence."""
 
 _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
+
+
+class Translates(Protocol):
+    """Models that translate.
+
+    Attributes:
+        signature: of the models and of the search.
+    """
+
+    signature: str
+
+    def translate(
+        self, sources: Sequence[tuple[str, ...]], done: Callable[[int], object] = ...
+    ) -> Iterator["list[Translation]"]:
+        """Yield the translations of each source, best first. Calls `done` with the number of sources that are ready."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +224,7 @@ def merge_translations(
         write_text(path, "".join(f"{line}\n" for line in best[name]))
 
 
-def write_translations(translator: "Translator", source: str | Lines, output: str, label: str = "") -> None:
+def write_translations(translator: Translates, source: str | Lines, output: str, label: str = "") -> None:
     """Write the best translation of each line or, with a label, an n-best list of all translations found.
 
     The list has the log-probability as its only feature, named by the label, and the search score as total. The best

@@ -82,7 +82,7 @@ class Encoding:
         distinct = list(dict.fromkeys(text for part in texts for text in part))
         with _TOKENIZING:
             sources = self._tokenizer([self.languages.prefix + prompt for prompt in prompts])["input_ids"]
-            targets = self._tokenizer(text_target=distinct)["input_ids"]
+            targets = self._tokenizer(text_target=distinct)["input_ids"] if distinct else []
         known = {text: tuple(target) for text, target in zip(distinct, targets, strict=True)}
         return Encoded([tuple(source) for source in sources], [[known[text] for text in part] for part in texts])
 
@@ -144,6 +144,15 @@ class Encoding:
                 raise InputError(
                     f"{self._folder}: the tokenizer supports language {shown(language)}, the model does not"
                 )
+
+    def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Return the texts of targets without special tokens.
+
+        Some models have more tokens than their tokenizer, for a size that suits the hardware. They are left out.
+        """
+        rows = [[token for token in row if token < len(self._tokenizer)] for row in rows]
+        with _TOKENIZING:
+            return [text.strip() for text in self._tokenizer.batch_decode(rows, skip_special_tokens=True)]
 
     def target_of(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a target."""

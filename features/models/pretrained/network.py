@@ -120,6 +120,25 @@ class Seq2Seq:
         """Return the first input of the decoder."""
         return self._start
 
+    @torch.inference_mode()
+    def generate(self, sources: Sequence[Sequence[int]], empty: Sequence[int], beam: int, best: int) -> list[list[int]]:
+        """Return the tokens of `best` translations of each source, found with a beam.
+
+        Args:
+            sources: tokens of the sources.
+            empty: tokens of an empty target, which begin with the language if targets do.
+            beam: size of the beam.
+            best: number of translations.
+        """
+        inputs, mask = padded(sources, self.device)  # (B, I) each
+        first = {"forced_bos_token_id": empty[0]} if empty[0] != self._model.config.eos_token_id else {}
+        rows = self._model.generate(
+            input_ids=inputs, attention_mask=mask, decoder_start_token_id=self._start, num_beams=beam, do_sample=False,
+            num_return_sequences=best, max_length=None, max_new_tokens=2 * inputs.shape[1] + 10, **first,
+        )  # (B * best, longest)  # fmt: skip
+        tokens: list[list[int]] = rows.tolist()
+        return tokens
+
 
 class Causal:
     """A causal language model. The last token of a prompt is the start token of its candidates.

@@ -41,6 +41,9 @@ class Pretrained:
     """A pretrained model.
 
     Attributes:
+        causal: whether it is a causal language model.
+        device: its device.
+        languages: its languages.
         signature: languages, options and content of the model.
         group: maximum number of candidates in a group of several sentences.
         part: number of candidates after which progress is shown. A whole batch can take minutes.
@@ -53,16 +56,17 @@ class Pretrained:
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self._folder, options = parse_options(folders[0])
-        self._device, self._process = find_device(resources.device), os.getpid()
+        self.device, self._process = find_device(resources.device), os.getpid()
         dtype = torch.bfloat16 if resources.precision == "bf16" else torch.float32
-        opened = open_folder(self._folder, self._device, dtype)
-        self._encoding = Encoding(opened, self._folder, options)
+        opened = open_folder(self._folder, self.device, dtype)
+        self._encoding, self.causal = Encoding(opened, self._folder, options), opened.causal
+        self.languages = self._encoding.languages
         self.network: Network = (
             Causal(opened.model) if opened.causal else Seq2Seq(opened.model, self._encoding.target_of(""))
         )
         self._token_bytes, self._vocabulary = _token_bytes(opened), self._encoding.sizes[1]
         self._bfloat16 = dtype == torch.bfloat16
-        self.signature = _signature(self._folder, options, self._encoding.languages[:2], resources.precision)
+        self.signature = _signature(self._folder, options, self.languages[:2], resources.precision)
         self._shares = self._can_share()
         self._cache = Cache(resources.cache) if resources.cache else None
 
@@ -73,7 +77,7 @@ class Pretrained:
             InputError: a text is longer than the model's maximum, there is not enough memory for a single candidate, or
                 the model is on a GPU and this process was forked after it was opened.
         """
-        check_process(self._device, self._process)
+        check_process(self.device, self._process)
         if self._cache is None:
             values, steps = self._score(sentences)
             return Reading({NAME: values}, [], steps)
@@ -98,6 +102,14 @@ class Pretrained:
         sources, targets = self._encoding([sentence])
         values = [float(score_separately(self.network, [(sources[0], target)])[0]) for target in targets[0]]
         return Reading({NAME: np.array(values)}, [])
+
+    def generate(self, sources: Sequence[tuple[str, ...]], beam: int, best: int) -> list[list[str]]:
+        """Return `best` translations of each source as natural text. The model is a sequence-to-sequence model."""
+        assert isinstance(self.network, Seq2Seq)
+        encoded, _ = self._encoding([Sentence(place, source, ()) for place, source in enumerate(sources)])
+        rows = self.network.generate(encoded, self._encoding.target_of(""), beam, best)
+        texts = self._encoding.texts(rows)
+        return [texts[start : start + best] for start in range(0, len(texts), best)]
 
     def _score(self, sentences: Sequence[Sentence]) -> tuple[Array, Steps]:
         """Return the values of some sentences' candidates, and the decoder steps that were taken."""
@@ -125,7 +137,7 @@ class Pretrained:
             size = len(sources[place]) + len(target)
             # A prompt of one token leaves nothing to read before its candidates, which networks need of all or none.
             single = {len(sources[each]) == 1 for each in (candidates[start][0], place)}
-            full = (number - start + 1) * self._row_bytes(max(longest, size)) > MEMORY[self._device.type]
+            full = (number - start + 1) * self._row_bytes(max(longest, size)) > MEMORY[self.device.type]
             if number > start and (full or len(single) > 1):
                 yield candidates[start:number]
                 start, longest = number, 0
@@ -143,7 +155,7 @@ class Pretrained:
         """Score candidates at once, or in halves if there is not enough memory."""
         try:
             if self._shares:
-                ends = max(1, MEMORY[self._device.type] // 4 // (2 * 4 * self._vocabulary))
+                ends = max(1, MEMORY[self.device.type] // 4 // (2 * 4 * self._vocabulary))
                 return score_prefixes(self.network, sources, batch, ends)
             return score_separately(self.network, [(sources[place], target) for place, target in batch]), Steps()
         except (RuntimeError, MemoryError) as error:

@@ -1,0 +1,78 @@
+"""The form of the tokenized text of a Moses system, and natural text in this form."""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sacremoses
+
+from features.models.pretrained.options import Options
+from features.models.pretrained.text import Restored
+from moses_io.files.text import tokens
+
+SAMPLE = 300
+"""Maximum number of lines from which a form is inferred."""
+
+CASES = ("keep", "lower", "first")
+"""Case of tokenized text: as in natural text, lower-case, or with a lower-case first letter."""
+
+
+class Form(NamedTuple):
+    """Settings of Moses' tokenizer and of the case.
+
+    Attributes:
+        case: one of `CASES`.
+        escaped: whether characters such as `'` and `|` are escaped.
+        hyphens: whether words are split at hyphens, `@-@`.
+    """
+
+    case: str = "keep"
+    escaped: bool = True
+    hyphens: bool = False
+
+    @property
+    def text(self) -> str:
+        """The form as text, for example `lower+escaped`."""
+        return "+".join([self.case, *(["escaped"] if self.escaped else []), *(["hyphens"] if self.hyphens else [])])
+
+
+class Tokenizer:
+    """Function from natural text to tokens of a form.
+
+    Args:
+        form: the form.
+        language: two-letter code of the language, empty for English.
+    """
+
+    def __init__(self, form: Form, language: str) -> None:
+        self._form, self._moses = form, sacremoses.MosesTokenizer(lang=language or "en")
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        """Return the tokens."""
+        form = self._form
+        if form.case == "lower":
+            text = text.lower()
+        elif form.case == "first":
+            text = text[:1].lower() + text[1:]
+        found = self._moses.tokenize(text, return_str=True, aggressive_dash_splits=form.hyphens, escape=form.escaped)
+        return tuple(tokens(found))
+
+
+def find_form(lines: Sequence[str], language: str) -> tuple[Form, float]:
+    """Return the form of tokenized text, and the fraction of lines that restoring and tokenizing does not change.
+
+    Args:
+        lines: lines of tokenized text, of which the first `SAMPLE` are used.
+        language: two-letter code of the language, empty for English.
+    """
+    sample = [words for line in lines if (words := tokens(line))][:SAMPLE]
+    restored = Restored(Options(), language)
+    texts = [restored(words) for words in sample]
+    best, most = Form(), -1
+    for case, escaped, hyphens in itertools.product(CASES, (True, False), (False, True)):
+        form = Form(case, escaped, hyphens)
+        tokenizer = Tokenizer(form, language)
+        same = sum(tokenizer(text) == tuple(words) for text, words in zip(texts, sample, strict=True))
+        if same > most:
+            best, most = form, same
+    return best, most / len(sample) if sample else 1.0

@@ -1,0 +1,103 @@
+"""Translations by a pretrained sequence-to-sequence model."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from features.feature import Resources, Sentence
+from features.models.decoding.search import Beam
+from features.models.decoding.translator import WINDOW, Translation
+from features.models.device import is_out_of_memory
+from features.models.pretrained.form import Tokenizer, find_form
+from features.models.pretrained.languages import two_letters
+from features.models.pretrained.reader import NAME, Pretrained
+from features.progress import log
+from moses_io.files.errors import InputError
+
+REPRODUCED = 0.95
+"""Minimum fraction of lines that are the same after restoring and tokenizing, else a warning is logged."""
+
+ROWS = {"cpu": 128, "cuda": 2048}
+"""Maximum number of hypotheses in the beams of a batch."""
+
+
+class PretrainedTranslator:
+    """A pretrained model that translates, with translations in the form of a Moses list.
+
+    The search is `generate` of transformers with the settings of the folder. The log-probability of a translation is
+    the value of feature `hf` for its tokens.
+
+    Attributes:
+        signature: of the model, the search and the form.
+
+    Args:
+        argument: folder, languages and options, as of feature `hf`.
+        beam: settings of the search.
+        like: lines of tokenized text of the target language. Translations get its form.
+        resources: device and precision.
+
+    Raises:
+        InputError: the folder is no sequence-to-sequence model, or an option is wrong.
+    """
+
+    def __init__(self, argument: str, beam: Beam, like: Sequence[str], resources: Resources) -> None:
+        self._reader, self._beam = Pretrained((argument,), resources), beam
+        if self._reader.causal:
+            raise InputError(f"{argument}: a causal language model, which does not translate")
+        language = two_letters(self._reader.languages.target)
+        form, same = find_form(like, language)
+        log.info(f"form of the translations: {form.text}, which reproduces {same:.0%} of the text's lines")
+        if same < REPRODUCED:
+            log.warning(f"{1 - same:.0%} of the lines have another form than translations, which will not match them")
+        self._tokenizer = Tokenizer(form, language)
+        self.signature = f"{self._reader.signature}|beam:{beam.size}|form:{form.text}"
+
+    def translate(
+        self, sources: Sequence[tuple[str, ...]], done: Callable[[int], object] = lambda count: None
+    ) -> Iterator[list[Translation]]:
+        """Yield the translations of each source, without duplicates, best first: `best` of the beam, or fewer.
+
+        Before their translations are yielded, `done` is called with the number of sources. The translation of an empty
+        source is empty.
+        """
+        count = max(1, ROWS[self._reader.device.type] // self._beam.size)
+        for start in range(0, len(sources), WINDOW):
+            window = sources[start : start + WINDOW]
+            translations: list[list[Translation]] = [[] for _ in window]
+            order = sorted(range(len(window)), key=lambda place: len(window[place]))
+            for first in range(0, len(order), count):
+                places = order[first : first + count]
+                texts = self._generate([window[place] for place in places])
+                scored = self._scored([window[place] for place in places], texts)
+                for place, found in zip(places, scored, strict=True):
+                    translations[place] = found
+                done(len(places))
+            yield from translations
+
+    def _generate(self, sources: Sequence[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
+        """Return the tokens of translations of each source, or of each half if the memory does not suffice."""
+        read = [each for each in sources if each]
+        try:
+            texts = iter(self._reader.generate(read, self._beam.size, self._beam.best) if read else [])
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(sources) == 1:
+                raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam") from None
+            middle = len(sources) // 2
+            return [each for half in (sources[:middle], sources[middle:]) for each in self._generate(half)]
+        return [[self._tokenizer(text) for text in next(texts)] if source else [()] for source in sources]
+
+    def _scored(
+        self, sources: Sequence[tuple[str, ...]], texts: Sequence[Sequence[tuple[str, ...]]]
+    ) -> list[list[Translation]]:
+        """Return the translations of each source, sorted by value."""
+        distinct = [tuple(dict.fromkeys(part)) for part in texts]
+        sentences = [Sentence(place, source, distinct[place]) for place, source in enumerate(sources)]
+        values = iter(self._reader.read(sentences, [NAME]).values[NAME].tolist())
+        scored = []
+        for part in distinct:
+            found = []
+            for text in part:
+                log_prob = next(values)
+                found.append(Translation(text, log_prob, self._beam.value(log_prob, len(text) + 1)))
+            scored.append(sorted(found, key=lambda each: -each.value))
+        return scored
