@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.experiment.file import parse_experiment
     from rerank.experiment.init.proposal import propose
     from rerank.experiment.init.roles import find_roles
-    from rerank.experiment.init.sorting import files_in, sort_files
+    from rerank.experiment.init.sorting import files_in, pretrained_in, sort_files
     from rerank.experiment.plan import with_all_models
 
     output = arguments.output
@@ -47,14 +47,16 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{output}: already exists. Name another --output")
     if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
         raise InputError(f"{folder}: no such folder")
-    files = sort_files(files_in(arguments.files))
+    files, pretrained = sort_files(files_in(arguments.files)), pretrained_in(arguments.files)
     with progress_bar("match files", None):
         roles = find_roles(files)
     for line in roles.lines():
         log.info(line)
+    for folder in pretrained:
+        log.info(f"{folder}: pretrained model, in a comment of [features]")
     if roles.missing:
         raise InputError(". ".join(roles.missing))
-    content = propose(roles, output)
+    content = propose(roles, output, pretrained)
     # The text is parsed again as `run` will parse it, so that the file that is written has passed all checks.
     experiment = parse_experiment(content, "<stdout>" if output == STANDARD else output)
     check_inputs(with_all_models(experiment))

@@ -43,13 +43,17 @@ NO_TEST = (
 )
 SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool, {set} is dev, test, or the name of a test set'
 """Another feature, for lists to which models add no candidates."""
+PRETRAINED = 'HF{} = "hf:{}"     # pretrained model. If it has several languages: hf:DIR[SOURCE,TARGET]'
 ASSUMED = "`run` measures the speed of the machine first, so its plan may differ."
 
 
-def propose(roles: Roles, output: str) -> bytes:
+def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     """Return the content of the experiment file to be written at `output`, with paths relative to its folder.
 
-    `roles` must be complete: `roles.missing` is empty.
+    Args:
+        roles: complete roles: `roles.missing` is empty.
+        output: path of the file.
+        pretrained: folders with models of transformers. They become comments, since a plan does not have their time.
 
     Raises:
         InputError: the initial weights do not fit the list of dev, the corpus cannot be read, or a path is not UTF-8,
@@ -64,9 +68,11 @@ def propose(roles: Roles, output: str) -> bytes:
         "dev": roles.dev.table,
         "test": table_of_tests(roles.tests),
         "ngrams": roles.ngrams,
+        "pretrained": list(pretrained),
     }
     folder = Path(output).resolve().parent
     files = moved(files, Path.cwd(), folder)
+    models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("pretrained"))]
     ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), "Consensus", *roles.space.columns})
     values = {"minutes": round(MINUTES), "output": "work", **files, "features": ngrams, "tuning": {"metric": "bleu"}}
     experiment = experiment_of(values, folder)
@@ -77,7 +83,7 @@ def propose(roles: Roles, output: str) -> bytes:
         "": HEAD,
         "minutes": (*REMARKS["minutes"], *plan.recipe.remarks, *plan_lines(plan), ASSUMED),
         "test": REMARKS["test"] if roles.tests else NO_TEST,
-        "features.": (*REMARKS["features."], *([] if joins else [SCORES]), *left_out),
+        "features.": (*REMARKS["features."], *([] if joins else [SCORES]), *models, *left_out),
     }
     return _encoded(write_experiment(values, remarks), output)
 

@@ -1,6 +1,7 @@
 """Detection of the kind of each file from its content."""
 
 import codecs
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -119,8 +120,26 @@ class SortedFiles:
         return [path for path, kind in self.kinds.items() if kind in kinds]
 
 
+def is_pretrained(folder: str) -> bool:
+    """Return whether a folder has a model of transformers, by its `config.json`."""
+    try:
+        config = json.loads((Path(folder) / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and isinstance(config.get("model_type"), str)
+
+
+def pretrained_in(paths: Sequence[str]) -> list[str]:
+    """Return the folders with a model of transformers among given folders and their subfolders, sorted by path."""
+    folders = [Path(path) for path in paths if os.path.isdir(path)]
+    inside = [each for folder in folders for each in folder.iterdir() if not each.name.startswith(".")]
+    return sorted({str(each) for each in (*folders, *inside) if is_pretrained(str(each))})
+
+
 def files_in(paths: Sequence[str]) -> list[str]:
     """Return the given files, and the files in given folders except hidden files and subfolders, sorted by path.
+
+    Folders with a model of transformers are left out.
 
     A file with several names appears once, with the alphabetically first name.
 
@@ -130,6 +149,8 @@ def files_in(paths: Sequence[str]) -> list[str]:
     files: list[str] = []
     try:
         for path in paths:
+            if os.path.isdir(path) and is_pretrained(path):
+                continue
             if os.path.isdir(path):
                 names = [name for name in os.listdir(path) if not name.startswith(".")]
                 each = [str(Path(path) / name) for name in names]

@@ -122,6 +122,19 @@ def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.Monke
     assert "# Omitted: kenlm:data/lm.arpa; feature 'kenlm' needs" in Path("experiment.toml").read_text()
 
 
+def test_pretrained_models_are_comments(folder: Path, command: Command) -> None:
+    """Their time is not in the plan. A folder of our own models has no such configuration."""
+    for name, config in (("opus", '{"model_type": "marian"}'), ("own", '{"preset": "rnnsearch"}'), ("x", "no JSON")):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text(config)
+    status, _, err = command("init", "data", ".", "opus")
+    assert status == 0, err
+    assert "opus: pretrained model, in a comment of [features]" in err.splitlines()
+    comments = [line for line in Path("experiment.toml").read_text().splitlines() if "hf:" in line]
+    assert [line.partition("     #")[0] for line in comments] == ['# HF0 = "hf:opus"']
+    assert "opus/config.json" not in err
+
+
 def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
     (folder / "nowhere.toml").symlink_to("nowhere")
     (folder / "old.toml").write_text("old")
