@@ -4,7 +4,7 @@ The candidates of a sentence form a tree of tokens. Where it branches, all prefi
 together, one token after the other. The rest of a candidate after its last branch is computed at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from features.arrays import Array, Integers
 from features.feature import Steps
 from features.models.device import on_device
 from features.models.pretrained.network import Network, padded
+
+CALL = 64
+"""Time of a call of the network, in tokens that it computes in that time in a large batch."""
 
 Candidate = tuple[int, tuple[int, ...]]
 """Index of a sentence, and the tokens of one of its candidates."""
@@ -75,13 +78,9 @@ class _Walk:
         """Score the next tokens of all active candidates, and all tokens of candidates that share no longer prefix."""
         alone = np.bincount(self._prefixes)[self._prefixes] == 1  # (active,)
         ends, prefixes = self.active[alone], self._prefixes[alone]  # (ends,) each
-        order = np.argsort(-self._lengths[ends], kind="stable")  # longest first, for little padding
-        start = 0
-        while start < len(ends):
-            longest = int(self._lengths[ends[order[start]]]) - self._depth
-            part = order[start : start + max(1, size // longest)]
-            self._score_ends(ends[part], prefixes[part])
-            start += len(part)
+        order = np.argsort(-self._lengths[ends], kind="stable")  # (ends,), longest first
+        for part in _batches(self._lengths[ends[order]] - self._depth, size):
+            self._score_ends(ends[order[part]], prefixes[order[part]])
         self.active, self._prefixes = self.active[~alone], self._prefixes[~alone]
         if len(self.active):
             self._branch()
@@ -112,6 +111,35 @@ class _Walk:
         self.active, places, following = self.active[longer], places[longer], following[longer]
         _, first, self._prefixes = np.unique(places << 32 | following, return_index=True, return_inverse=True)
         self._parents, self._last = places[first], following[first]  # (prefixes,) each
+
+
+def _batches(lengths: Integers, size: int) -> Iterator[slice]:
+    """Yield batches of candidates, so that padding and calls of the network take the least time.
+
+    Args:
+        lengths: (n,) number of tokens of each candidate, in descending order.
+        size: maximum number of tokens in a batch with several candidates, with padding.
+    """
+    if not len(lengths):
+        return
+    # A batch ends where the length changes.
+    places = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
+    costs, starts = [0], [0]  # least cost of the candidates before each place, and start of their last batch
+    for end in places[1:]:
+        options = [
+            (cost + CALL + (end - place) * int(lengths[place]), number)
+            for number, (cost, place) in enumerate(zip(costs, places, strict=False))
+        ]
+        cost, start = min(options)
+        costs.append(cost)
+        starts.append(start)
+    number, batches = len(places) - 1, []
+    while number:
+        batches.append((places[starts[number]], places[number]))
+        number = starts[number]
+    for start, end in batches:
+        rows = max(1, size // int(lengths[start]))
+        yield from (slice(first, min(first + rows, end)) for first in range(start, end, rows))
 
 
 def _log_probs(logits: Tensor, targets: Tensor) -> Tensor:

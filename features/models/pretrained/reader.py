@@ -147,9 +147,11 @@ class Pretrained:
 
     def _row_bytes(self, size: int) -> int:
         """Return the bytes of a candidate that has `size` tokens together with its source."""
-        # Selected keys and values are copies. Logits need as much memory again for their normalization.
-        logits = 2 * 4 * self._vocabulary
-        return 2 * self._token_bytes * size + logits * (1 if self._shares else size)
+        logits = 2 * 4 * self._vocabulary  # and as much memory again for their normalization
+        if not self._shares:
+            return self._token_bytes * size + logits * size
+        # Where prefixes branch, each belongs to two candidates or more. Its keys and values are copied once.
+        return self._token_bytes * size + logits // 2
 
     def _score_batch(self, sources: Sequence[tuple[int, ...]], batch: Sequence[Candidate]) -> tuple[Array, Steps]:
         """Score candidates at once, or in halves if there is not enough memory."""
