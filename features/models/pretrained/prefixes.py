@@ -16,7 +16,7 @@ from features.models.device import on_device
 from features.models.pretrained.network import Network, padded
 
 CALL = 64
-"""Time of a call of the network, in tokens that it computes in that time in a large batch."""
+"""Time of a call of the network, in tokens that it computes in that time in a large batch (`docs/lab/speed.md`)."""
 
 Candidate = tuple[int, tuple[int, ...]]
 """Index of a sentence, and the tokens of one of its candidates."""
