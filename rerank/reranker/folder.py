@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
+from features.progress import log
 from features.request import FeatureRequest, labelled_requests, row_of, runs_code
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.json_files import read_json, write_json
@@ -38,6 +39,10 @@ CARD = "README.md"
 
 _ROOMS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
 """Subfolders for files that features read, by `Kind.takes`."""
+
+
+LARGEST_COPY = 10**9
+"""Maximum bytes of a pretrained model that is copied. A larger one is linked, and its digests are checked."""
 
 
 @dataclass(frozen=True)
@@ -244,8 +249,10 @@ class _Rooms:
         self._folder, self._link = folder, link
         self._placed: dict[tuple[Path, tuple[str, ...]], str] = {}
 
-    def place(self, room: str, part: str, marks: tuple[str, ...] = ()) -> str:
+    def place(self, room: str, part: str, marks: tuple[str, ...] = (), link: bool = False) -> str:
         """Copy or link a file or folder into a subfolder, at most once, and return its path relative to the reranker.
+
+        With `link`, it is linked even if the others are copied.
 
         A file whose name contains marks keeps its file name without parent folders, because their names could add
         marks. A file with several names and different marks is copied for each of them.
@@ -255,7 +262,7 @@ class _Rooms:
         if key not in self._placed:
             name = _shortened(os.path.basename(part), marks) if marks else _name(Path(os.path.abspath(part)))
             self._placed[key] = _free(room, name, self._placed.values())
-            _copy(origin, self._folder / self._placed[key], self._link)
+            _copy(origin, self._folder / self._placed[key], self._link or link)
         return self._placed[key]
 
     def place_weights(self, room: str, ini: str) -> str:
@@ -280,7 +287,12 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
     placed = []
     for part in request.parts:
         takes = "files" if row.options and os.path.isfile(part) else row.takes
-        placed.append(rooms.place(_ROOMS[takes], part, row.marks_of(part)))
+        large = takes == "folder" and sum(path.stat().st_size for path in Path(part).rglob("*")) > LARGEST_COPY
+        if large:
+            log.info(
+                f"{part}: more than 1 GB, so the reranker links to it. `cp -rL` makes a complete copy of a reranker"
+            )
+        placed.append(rooms.place(_ROOMS[takes], part, row.marks_of(part), large))
     return request.with_parts(placed)
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import os
 import re
 import shutil
@@ -97,6 +98,26 @@ def test_links_lead_to_the_same(
     nbest, source = texts
     results = [command("apply", folder, nbest, "--source", source)[1] for folder in (reranker, tmp_path / "linked")]
     assert results[0] == results[1]
+
+
+def test_a_large_pretrained_model_is_linked_and_its_template_copied(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "moses_rerank")
+    (tmp_path / "hf").mkdir()
+    weights, template = write("weights", "[weight]\nL= 1\nHF= 1\n"), write("prompt", "{source}: ")
+    write("hf/model.safetensors", "x" * 100)
+    requests = parse_requests([f"HF=hf:{tmp_path / 'hf'}[de,en,template={template}]"])
+    manifests = []
+    for size in (100, 99):
+        monkeypatch.setattr("rerank.reranker.folder.LARGEST_COPY", size)
+        manifests.append(write_folder(tmp_path / str(size), requests, str(weights), ""))
+        assert (tmp_path / str(size) / "models" / "hf").is_symlink() == (size < 100)
+        assert not (tmp_path / str(size) / "tables" / "prompt").is_symlink()
+    assert manifests[0] == manifests[1]
+    assert manifests[0].features == {"HF": "hf:models/hf[de,en,template=tables/prompt]"}
+    assert sorted(manifests[0].files) == ["models/hf/model.safetensors", "tables/prompt", "weights.ini"]
+    assert f"{tmp_path / 'hf'}: more than 1 GB, so the reranker links to it" in caplog.text
 
 
 def test_what_a_file_is_called_or_names_elsewhere(command: Command, tmp_path: Path, write: Write) -> None:
