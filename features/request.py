@@ -175,6 +175,22 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
     return folders, tuple(names.split(","))
 
 
+def is_pretrained(model: str) -> bool:
+    """Return whether the name of a model is that of a pretrained one, `hf:DIR`, instead of a folder of our own."""
+    row = row_of(model)
+    return row is not None and row.takes == "folder"
+
+
+def parts_of(model: str) -> list[str]:
+    """Return the folders and files of a model: its folder, or those of `hf:DIR[…]`."""
+    return parse_requests([model])[0].parts if is_pretrained(model) else [model]
+
+
+def with_parts(model: str, parts: Sequence[str]) -> str:
+    """Return a model with other folders and files, as `parts_of` returns them."""
+    return parse_requests([model])[0].with_parts(parts).text if is_pretrained(model) else parts[0]
+
+
 def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the folders in the argument of a kind that reads values of models, and the names of the values.
 

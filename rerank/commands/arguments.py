@@ -260,12 +260,12 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 def _files(name: str, text: str) -> list[str]:
     """Return all files and folders that the value of an argument refers to."""
-    from features.request import parse_requests, row_of
+    from features.request import parse_requests, parts_of
 
     if name == "feature":  # [LABEL=]KIND[:ARG]
         return [path for request in parse_requests([text]) for path in request.files]
-    if name == "models" and row_of(text):  # hf:DIR
-        return [path for request in parse_requests([text]) for path in request.files]
+    if name == "models":
+        return parts_of(text)
     if name == "lists":  # [NAME=]NBEST, or a path that contains `=`
         return [text, text.partition("=")[2]]
     if name in ("initial_weights", "weights") and os.path.isfile(text):

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from features.request import parse_requests, row_of
+from features.request import is_pretrained, parse_requests
 from moses_io.files.errors import InputError, shown
 from rerank.commands.arguments import add_device, add_precision, declarers, positive_number
 
@@ -92,7 +92,7 @@ def _translator(arguments: argparse.Namespace, beam: "Beam") -> "Translates":
     from features.models.decoding.translator import Replacement, Translator
 
     resources = Resources(arguments.device, arguments.precision)
-    pretrained = [text for text in arguments.models if (row := row_of(text)) and row.takes == "folder"]
+    pretrained = [text for text in arguments.models if is_pretrained(text)]
     if not pretrained:
         if arguments.like:
             raise InputError("--like is for hf:DIR: models of `train` translate into the form of their corpus")
@@ -101,14 +101,11 @@ def _translator(arguments: argparse.Namespace, beam: "Beam") -> "Translates":
     if len(arguments.models) > 1 or arguments.backward:
         fault = "cannot be combined with other models" if len(arguments.models) > 1 else "has no --backward"
         raise InputError(f"{pretrained[0]}: a pretrained model {fault}")
-    if not arguments.like:
-        expected = "expected --like with a text such as train.en, whose form translations get"
-        raise InputError(f"{pretrained[0]}: {expected}")
     from features.kinds.pretrained import require_transformers
-    from moses_io.files.text import read_lines
 
-    lines = read_lines(arguments.like)
     require_transformers()
+    from features.models.pretrained.form import with_form
     from features.models.pretrained.translator import PretrainedTranslator
 
-    return PretrainedTranslator(parse_requests(pretrained)[0].argument, beam, lines, resources)
+    model = with_form(pretrained[0], arguments.like) if arguments.like else pretrained[0]
+    return PretrainedTranslator(parse_requests([model])[0].argument, beam, resources)

@@ -158,7 +158,7 @@ def _compare(
         resources,
     )
     settings = [[each.identity for each in requests], filters.text, resources.precision, SENTENCES, LEAST]
-    inputs = (*dev.files, *(folder for each in requests for folder in each.folders))
+    inputs = (*dev.files, *(path for each in requests for path in each.paths))
     work = costs.comparison(requests, SENTENCES)
     return Stage("compare translations", inputs, settings, (output,), action, apart=True, work=work)
 
@@ -341,7 +341,7 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     inputs = (
         parts.weights, parts.confidence, *(path for _, path in parts.reports), parts.ablation,
         *(part for request in requests if not request.row.one_list for part in request.files), *counted,
-        *(folder for each in candidates for folder in each.folders), parts.shortlist,
+        *(path for each in candidates for path in each.paths), parts.shortlist,
         parts.shortlist_weights,
     )  # fmt: skip
     settings = [

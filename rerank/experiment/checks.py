@@ -1,6 +1,7 @@
 """Checks before the hours of training: files, lists, weights and features that do not fit each other."""
 
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,11 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
             check_plain(path)
         if files.nbest != to_make:
             _check_list(experiment, files, len(source))
+    for request in experiment.pretrained:
+        for path in request.paths[1:]:
+            check_plain(path)
+        if not os.path.isdir(request.paths[0]):
+            raise InputError(f"pretrained.{request.name}: no folder {request.paths[0]!r}")
     for required in {request.row.requires for request in experiment.features.values()} - {""}:
         load(required)()
     parts = [part for request in experiment.features.values() for part in request.parts]

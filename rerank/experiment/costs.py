@@ -18,7 +18,7 @@ from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, pr
 from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
 from features.monolingual import CANDIDATES
-from features.request import FeatureRequest, split_values, together
+from features.request import FeatureRequest, is_pretrained, parts_of, split_values, together
 from moses_io.files.compression import is_compressed
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input, read_start_of, version_of
@@ -45,6 +45,9 @@ SHARED = 0.45
 
 SEARCH = 2.6
 """Time of a step of beam search relative to a step of scoring."""
+
+BYTE = 1.1e-11
+"""Seconds per byte of a pretrained model and word that its decoder computes (6 and 6 layers of 512, float32)."""
 
 NEW = 0.7
 """Part of the translations of models that are not among the candidates of Moses."""
@@ -205,9 +208,18 @@ class Costs:
         """Return the seconds of a core in which models translate a number of source words."""
         seconds = 0.0
         for request in requests:
+            steps = SEARCH * request.size * words
             for folder in request.folders:
-                seconds += self._model(folder).seconds(words, SEARCH * request.size * words)
+                if is_pretrained(folder):
+                    seconds += self._pretrained(parts_of(folder)[0], words + steps)
+                else:
+                    seconds += self._model(folder).seconds(words, steps)
         return self._factors.forward * seconds
+
+    def _pretrained(self, folder: str, steps: float) -> float:
+        """Return the seconds of a core in which the decoder of a pretrained model computes some words."""
+        size = sum(path.stat().st_size for path in Path(folder).iterdir() if path.is_file())
+        return BYTE * size * steps
 
     def _each(self, size: ListSize, seconds: float) -> float:
         """Return the seconds of work on a list that takes so many `seconds` for each candidate."""
@@ -223,6 +235,11 @@ class Costs:
         """Return the work of computing features that read the same models, of a list or its shortlist."""
         size = self._merged(name, shortlist)
         folders = {folder for request in requests for reader in request.readers for folder in reader}
+        pretrained = [request.parts[0] for request in requests if request.row.takes == "folder"]
+        if pretrained:
+            steps = SHARED * size.words + size.source
+            seconds = sum(self._pretrained(folder, steps) for folder in pretrained)
+            return Work("score", START + self._factors.forward * seconds + self._each(size, READ))
         if not folders:
             texts = self._factors.lists * TEXT * size.words * len(requests)
             return Work("features", self._each(size, READ) + texts)

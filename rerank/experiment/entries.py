@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from features.kinds.pretrained import require_transformers
 from features.models.training.request import TrainingRequest
-from features.request import FeatureRequest
+from features.request import FeatureRequest, is_pretrained, parts_of, with_parts
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.toml import RENAMED, as_table, check_keys, path_of
-from rerank.systems.translations import check_candidates, check_forward
+from rerank.systems.translations import CandidateRequest, check_candidates, check_forward, list_name
 
 Groups = dict[str, tuple[str, ...]]
 """Names of the models of each group, by the name of the group."""
@@ -202,6 +203,38 @@ def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
     table = {"reference": None, **as_table(value, name)}
     check_keys(table, _KEYS if name == SELECTION else (*_KEYS, MOSES_OUTPUT), f"{name}.")
     return _set(table, f"{name}.", folder)
+
+
+def read_pretrained(table: dict[str, Any], folder: Path, dev: NbestFiles) -> tuple[CandidateRequest, ...]:
+    """Read the table of pretrained models that add candidates.
+
+    Args:
+        table: the table.
+        folder: base folder of relative paths.
+        dev: files of dev. Translations get the form of its first reference.
+
+    Raises:
+        InputError: an entry is wrong, or a package that reads such models is not installed.
+    """
+    requests = []
+    for name, value in table.items():
+        place = f"pretrained.{name}"
+        entry = as_table(value, place)
+        check_keys(entry, ("model", "candidates"), f"{place}.")
+        model = entry.get("model")
+        if not isinstance(model, str) or not is_pretrained(model):
+            raise InputError(f"{place}.model: expected a folder as in hf:DIR, found {model!r}")
+        with at(f"{place}: "):
+            require_transformers()
+            from features.models.pretrained.form import with_form  # imports the packages
+
+            check_candidates(entry.get("candidates"), name, backward=False)
+            parts = [str(folder / part) for part in parts_of(model)]
+            model = with_parts(model, parts)
+            if os.path.isfile(dev.reference[0]):  # else `check_inputs` names it
+                model = with_form(model, dev.reference[0])
+        requests.append(CandidateRequest(list_name(name), (model,), entry["candidates"]))
+    return tuple(requests)
 
 
 def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:

@@ -64,6 +64,7 @@ class Experiment:
         output: folder of results.
         models: models by name.
         features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
+        pretrained: pretrained models that add candidates to the lists.
         tuning: settings of the tuning.
         shortlist: features that are computed only for the best candidates by the others, or None if there are none.
         ablation: whether reports have an ablation, the contribution of each feature.
@@ -89,6 +90,7 @@ class Experiment:
     text: str = ""
     monolingual: str = ""
     back_translation: bool = True
+    pretrained: tuple[CandidateRequest, ...] = ()
 
     @property
     def sets(self) -> dict[str, NbestFiles]:
@@ -153,6 +155,11 @@ class Experiment:
     @property
     def candidates(self) -> tuple[CandidateRequest, ...]:
         """Requests for candidates that models add to the lists."""
+        return (*self.own_candidates, *self.pretrained)
+
+    @property
+    def own_candidates(self) -> tuple[CandidateRequest, ...]:
+        """Requests for candidates of the models of the experiment."""
         return tuple(
             CandidateRequest(
                 list_name(name),

@@ -26,6 +26,7 @@ from rerank.experiment.entries import (
     read_corpus,
     read_model,
     read_monolingual,
+    read_pretrained,
     read_set,
     read_shortlist,
     read_tests,
@@ -51,7 +52,8 @@ from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import FoldSettings, settle
 
 KEYS = (
-    "minutes", "apply_seconds", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "features",
+    "minutes", "apply_seconds", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "pretrained",
+    "features",
     "shortlist", "tuning", "report", "trained_models", "code",
 )  # fmt: skip
 """Keys of an experiment file."""
@@ -115,19 +117,22 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     models = grouped(models, groups)
     features = _features(feature_texts(values), groups, models, folder, _code(values, folder))
     texts = {label: request.text for label, request in features.items()}
-    check_names(list(translating(models)), texts)
+    dev = read_set(values.get("dev", {}), "dev", folder)
+    translators = read_pretrained(as_table(values.get("pretrained", {}), "pretrained"), folder, dev)
+    check_names([*translating(models), *(each.name for each in translators)], texts)
     pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
     models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
     return Experiment(
         train=train,
         monolingual=read_monolingual(corpus, folder, models, unplanned is not None),
         back_translation=read_back_translation(corpus, unplanned is not None),
-        dev=read_set(values.get("dev", {}), "dev", folder),
+        dev=dev,
         selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
         tests=read_tests(values.get("test", []), folder),
         initial_weights=str(folder / path_of(values, "initial_weights")),
         output=folder / path_of(values, "output"),
         models=models,
+        pretrained=translators,
         features=features,
         tuning=_tuning(as_table(values.get("tuning", {}), "tuning"), bool(features or unplanned), SELECTION in values),
         shortlist=_shortlist(values, features, unplanned is not None),
@@ -185,6 +190,12 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     experiment = experiment_of(others | whole, tables.folder)
     new = experiment.output.resolve()
     texts = {label: _moved_text(experiment.features[label], recipe, new) for label in whole["features"]}
+    translators = {}
+    for name, request in zip(values.get("pretrained", {}), experiment.pretrained, strict=True):
+        (model,) = request.moved(lambda path: os.path.relpath(path, new)).folders
+        translators[name] = {"model": model, "candidates": request.size}
+    if translators:
+        whole["pretrained"] = translators
     files = moved(values, tables.folder, new)
     if code := next((each.folder for each in experiment.features.values() if runs_code(each.text)), ""):
         files["code"] = os.path.relpath(code, new)

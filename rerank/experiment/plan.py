@@ -166,7 +166,7 @@ def _make_plan(
     def expected(steps: Steps, scope: Scope) -> tuple[float, float]:
         planned = with_recipe(unplanned, _recipe(corpus, steps, scope, size))
         costs = Costs(planned, machine.device, sizes, factors)
-        stages = stages_of(planned, Resources(machine.device), False, sizes, factors, planned.candidates)
+        stages = stages_of(planned, Resources(machine.device), False, sizes, factors, planned.own_candidates)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
         return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
 

@@ -107,7 +107,7 @@ class _Planned:
 
     def stages(self) -> list[Stage]:
         """Return all stages. If models may add translations, those are compared with Moses' first."""
-        compared = apply_plan(self.unplanned, self.plan).candidates
+        compared = apply_plan(self.unplanned, self.plan).own_candidates
         known = (self.plan.corpus.sizes, self.plan.factors)
         return stages_of(self.experiment, self.resources, self.link, *known, compared)
 

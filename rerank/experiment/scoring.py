@@ -35,7 +35,7 @@ def _widen(experiment: Experiment, name: str, resources: Resources, costs: Costs
     """Return the stage that adds candidates of models to a list."""
     files, requests, output = experiment.sets[name], experiment.candidates, experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision]
-    inputs = (files.nbest, files.source, *(folder for each in requests for folder in each.folders))
+    inputs = (files.nbest, files.source, *(path for each in requests for path in each.paths))
     alone = experiment.translations(name)
     action = partial(merge_translations, files.nbest, files.source, requests, output, resources, alone)
     outputs, work = (output, *alone.values()), costs.translation(name)

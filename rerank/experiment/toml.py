@@ -105,7 +105,7 @@ def _check_values(table: dict[str, Any], path: str) -> None:
         raise InputError(f"{path}: more than {MOST_LEVELS} tables or lists inside each other")
 
 
-SECTIONS = ("models", "features", "shortlist", "tuning", "report")
+SECTIONS = ("models", "pretrained", "features", "shortlist", "tuning", "report")
 """Tables that get a header and one line per entry. Other tables are written on one line."""
 
 Remarks = Mapping[str, Sequence[str]]

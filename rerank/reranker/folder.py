@@ -8,13 +8,14 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.progress import log
-from features.request import FeatureRequest, labelled_requests, row_of, runs_code
+from features.request import FeatureRequest, is_pretrained, labelled_requests, row_of, runs_code
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.json_files import read_json, write_json
 from moses_io.files.streams import LONGEST_NAME, digest
@@ -110,10 +111,10 @@ def write_folder(
         folder.mkdir(parents=True)
         rooms = _Rooms(folder, link)
         features = {request.label: _place(request, rooms).text for request in requests}
-        added = {
-            each.name: replace(each, folders=tuple(rooms.place("models", model) for model in each.folders)).text
-            for each in candidates
-        }
+        added = {}
+        for each in candidates:
+            place = rooms.place_pretrained if is_pretrained(each.folders[0]) else partial(rooms.place, "models")
+            added[each.name] = each.moved(place).text
         shutil.copyfile(weights, folder / WEIGHTS)
         if confidence:
             shutil.copyfile(confidence, folder / CONFIDENCE)
@@ -234,10 +235,11 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
         size, _, models = text.partition(":")
         with at(f"{folder / MANIFEST}: {shown(name)}: "):
             check_candidates(whole(size), name, backward=False)
-        folders = models.split(",")
-        for each in folders:
-            _check_part(folder, manifest, each)
-        requests.append(CandidateRequest(name, tuple(str(folder / each) for each in folders), int(size)))
+        folders = (models,) if is_pretrained(models) else tuple(models.split(","))
+        request = CandidateRequest(name, folders, int(size))
+        for path in request.paths:
+            _check_part(folder, manifest, path)
+        requests.append(request.moved(lambda path: str(folder / path)))
     check_names([each.name for each in requests], manifest.features)
     return tuple(requests)
 
@@ -265,6 +267,15 @@ class _Rooms:
             _copy(origin, self._folder / self._placed[key], self._link or link)
         return self._placed[key]
 
+    def place_pretrained(self, part: str) -> str:
+        """Copy the folder of a pretrained model, or a file of its options. A large folder is linked instead."""
+        if os.path.isfile(part):
+            return self.place("tables", part)
+        large = sum(path.stat().st_size for path in Path(part).rglob("*")) > LARGEST_COPY
+        if large:
+            log.info(f"{part}: more than 1 GB, so the reranker links to it. `cp -rL` makes a complete copy")
+        return self.place("models", part, link=large)
+
     def place_weights(self, room: str, ini: str) -> str:
         """Write the weights of an ini file that includes other files into one file, and return its relative path."""
         place = _free(room, _name(Path(os.path.abspath(ini))), self._placed.values())
@@ -284,16 +295,9 @@ def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
         return request
     if row.takes == "weights" and len(weight_files(request.argument)) > 1:
         return request.with_parts([rooms.place_weights(_ROOMS["weights"], request.argument)])
-    placed = []
-    for part in request.parts:
-        takes = "files" if row.options and os.path.isfile(part) else row.takes
-        large = takes == "folder" and sum(path.stat().st_size for path in Path(part).rglob("*")) > LARGEST_COPY
-        if large:
-            log.info(
-                f"{part}: more than 1 GB, so the reranker links to it. `cp -rL` makes a complete copy of a reranker"
-            )
-        placed.append(rooms.place(_ROOMS[takes], part, row.marks_of(part), large))
-    return request.with_parts(placed)
+    if row.takes == "folder":
+        return request.with_parts([rooms.place_pretrained(part) for part in request.parts])
+    return request.with_parts([rooms.place(_ROOMS[row.takes], part, row.marks_of(part)) for part in request.parts])
 
 
 def _name(origin: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from features.models.config import read_config
 from features.models.training.request import best_perplexity
-from features.request import FeatureRequest, labelled_requests
+from features.request import FeatureRequest, is_pretrained, labelled_requests
 from moses_io.files.errors import printable
 from moses_io.files.text import ParallelFiles, read_lines, write_text
 from moses_io.weights import Weights, read_weights
@@ -162,7 +162,8 @@ def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[
     labels = [request.label for request in ingredients.requests if request.row.takes == "models"]
     requests = labelled_requests({label: manifest.features[label] for label in labels})
     places = [folder / part for request in requests for part in request.parts]
-    places += [Path(part) for request in read_candidates(folder, manifest) for part in request.folders]
+    own = [part for request in read_candidates(folder, manifest) for part in request.folders if not is_pretrained(part)]
+    places += map(Path, own)
     return list(dict.fromkeys(places))
 
 

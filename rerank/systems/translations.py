@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from features.feature import Resources, Sentence
+from features.kinds.pretrained import require_transformers
 from features.progress import log, progress_bar
-from features.request import row_of
+from features.request import is_pretrained, parse_requests, parts_of, row_of, with_parts
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import Lines, open_output
 from moses_io.files.text import empty_file, encode, read_sources, tokens, write_text
@@ -50,7 +51,8 @@ class CandidateRequest:
 
     Attributes:
         name: name of the list of these candidates, see `list_name`.
-        folders: folders of the models, which share the target vocabulary and the word order.
+        folders: folders of the models, which share the target vocabulary and the word order, or a single pretrained
+            model `hf:DIR[…]`.
         size: beam size. All translations of the beam become candidates.
     """
 
@@ -64,9 +66,20 @@ class CandidateRequest:
         return f"{self.size}:{','.join(self.folders)}"
 
     @property
+    def paths(self) -> list[str]:
+        """Folders and files that determine the translations."""
+        return [path for model in self.folders for path in parts_of(model)]
+
+    @property
     def identity(self) -> list[str | int]:
         """Values that distinguish the request from others, apart from the models themselves."""
-        return [self.name, self.size, len(self.folders)]
+        settings = [parse_requests([model])[0].values for model in self.folders if is_pretrained(model)]
+        return [self.name, self.size, len(self.folders), *settings]
+
+    def moved(self, place: Callable[[str], str]) -> "CandidateRequest":
+        """Return the request with other paths."""
+        folders = (with_parts(model, [place(path) for path in parts_of(model)]) for model in self.folders)
+        return replace(self, folders=tuple(folders))
 
 
 def list_name(model: str) -> str:
@@ -139,13 +152,7 @@ class CandidateMerger:
     """
 
     def __init__(self, requests: Sequence[CandidateRequest], resources: Resources) -> None:
-        from features.models.decoding.search import Beam
-        from features.models.decoding.translator import COPY, Replacement, Translator  # this imports torch
-
-        self._translators = {
-            each.name: Translator(each.folders, Beam(each.size, each.size), Replacement(COPY), resources)
-            for each in requests
-        }
+        self._translators = {each.name: _translator(each, resources) for each in requests}
         for name, translator in self._translators.items():
             log.info(f"candidates of {name} = {translator.signature}|version:{__version__}")
 
@@ -178,6 +185,20 @@ class CandidateMerger:
             hypotheses = tuple(tuple(tokens(line.text)) for line in lines)
             merged.append(replace(each, hypotheses=hypotheses, lines=lines))
         return merged
+
+
+def _translator(request: CandidateRequest, resources: Resources) -> Translates:
+    """Return the models of a request."""
+    from features.models.decoding.search import Beam  # imports torch
+    from features.models.decoding.translator import COPY, Replacement, Translator
+
+    beam = Beam(request.size, request.size)
+    if not is_pretrained(request.folders[0]):
+        return Translator(request.folders, beam, Replacement(COPY), resources)
+    require_transformers()
+    from features.models.pretrained.translator import PretrainedTranslator
+
+    return PretrainedTranslator(parse_requests(request.folders)[0].argument, beam, resources)
 
 
 def _candidate(sentence: Sentence, translation: "Translation") -> Hypothesis:

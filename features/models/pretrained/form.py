@@ -6,9 +6,16 @@ from typing import NamedTuple
 
 import sacremoses
 
-from features.models.pretrained.options import Options
+from features.models.pretrained.languages import two_letters
+from features.models.pretrained.options import Options, parse_options
 from features.models.pretrained.text import Restored
-from moses_io.files.text import tokens
+from features.progress import log
+from features.request import parse_requests, split_values
+from moses_io.files.errors import InputError, shown
+from moses_io.files.text import empty_file, read_lines, tokens
+
+REPRODUCED = 0.95
+"""Minimum fraction of lines that are the same after restoring and tokenizing, else a warning is logged."""
 
 SAMPLE = 300
 """Maximum number of lines from which a form is inferred."""
@@ -34,6 +41,14 @@ class Form(NamedTuple):
     def text(self) -> str:
         """The form as text, for example `lower+escaped`."""
         return "+".join([self.case, *(["escaped"] if self.escaped else []), *(["hyphens"] if self.hyphens else [])])
+
+
+def parse_form(text: str) -> Form:
+    """Parse the text of a form. Raises `InputError` if it has an unknown part."""
+    case, *parts = text.split("+")
+    if case not in CASES or not {"escaped", "hyphens"} >= set(parts):
+        raise InputError(f"form {shown(text)}: expected {'|'.join(CASES)}, then optionally +escaped and +hyphens")
+    return Form(case, "escaped" in parts, "hyphens" in parts)
 
 
 class Tokenizer:
@@ -76,3 +91,24 @@ def find_form(lines: Sequence[str], language: str) -> tuple[Form, float]:
         if same > most:
             best, most = form, same
     return best, most / len(sample) if sample else 1.0
+
+
+def with_form(model: str, path: str) -> str:
+    """Return a model `hf:DIR[…]` with option `form`, by default the form of a tokenized text of the target language.
+
+    Raises:
+        InputError: an option is wrong, or the text cannot be read or is empty.
+    """
+    (request,) = parse_requests([model])
+    folder, options = parse_options(request.argument)
+    if options.form:
+        return model
+    lines = read_lines(path)
+    if not any(map(tokens, lines)):
+        raise empty_file(path)
+    form, same = find_form(lines, two_letters(options.language or (*options.languages, "")[-1]))
+    log.info(f"{folder}: translations have the form {form.text}, which {same:.0%} of the lines of {path} have")
+    if same < REPRODUCED:
+        log.warning(f"{path}: {1 - same:.0%} of the lines have a form that translations of {folder} do not have")
+    brackets = split_values(request.argument)[1]
+    return f"{request.kind}:{folder}[{','.join([*brackets, f'form={form.text}'])}]"

@@ -6,14 +6,11 @@ from features.feature import Resources, Sentence
 from features.models.decoding.search import Beam
 from features.models.decoding.translator import WINDOW, Translation
 from features.models.device import is_out_of_memory
-from features.models.pretrained.form import Tokenizer, find_form
+from features.models.pretrained.form import Tokenizer, parse_form
 from features.models.pretrained.languages import two_letters
+from features.models.pretrained.options import parse_options
 from features.models.pretrained.reader import NAME, Pretrained
-from features.progress import log
-from moses_io.files.errors import InputError
-
-REPRODUCED = 0.95
-"""Minimum fraction of lines that are the same after restoring and tokenizing, else a warning is logged."""
+from moses_io.files.errors import InputError, at
 
 ROWS = {"cpu": 128, "cuda": 2048}
 """Maximum number of hypotheses in the beams of a batch."""
@@ -29,25 +26,24 @@ class PretrainedTranslator:
         signature: of the model, the search and the form.
 
     Args:
-        argument: folder, languages and options, as of feature `hf`.
+        argument: folder, languages and options, as of feature `hf`, with option `form`.
         beam: settings of the search.
-        like: lines of tokenized text of the target language. Translations get its form.
         resources: device and precision.
 
     Raises:
-        InputError: the folder is no sequence-to-sequence model, or an option is wrong.
+        InputError: the folder is no sequence-to-sequence model, or an option is wrong, or there is no option `form`.
     """
 
-    def __init__(self, argument: str, beam: Beam, like: Sequence[str], resources: Resources) -> None:
+    def __init__(self, argument: str, beam: Beam, resources: Resources) -> None:
+        folder, options = parse_options(argument)
+        if not options.form:
+            raise InputError(f"{folder}: option 'form' is missing, the form of the translations")
+        with at(f"{folder}: option "):
+            form = parse_form(options.form)
         self._reader, self._beam = Pretrained((argument,), resources), beam
         if self._reader.causal:
-            raise InputError(f"{argument}: a causal language model, which does not translate")
-        language = two_letters(self._reader.languages.target)
-        form, same = find_form(like, language)
-        log.info(f"form of the translations: {form.text}, which reproduces {same:.0%} of the text's lines")
-        if same < REPRODUCED:
-            log.warning(f"{1 - same:.0%} of the lines have another form than translations, which will not match them")
-        self._tokenizer = Tokenizer(form, language)
+            raise InputError(f"{folder}: a causal language model, which does not translate")
+        self._tokenizer = Tokenizer(form, two_letters(options.language or self._reader.languages.target))
         self.signature = f"{self._reader.signature}|beam:{beam.size}|form:{form.text}"
 
     def translate(

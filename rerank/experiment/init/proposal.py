@@ -68,11 +68,11 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
         "dev": roles.dev.table,
         "test": table_of_tests(roles.tests),
         "ngrams": roles.ngrams,
-        "pretrained": list(pretrained),
+        "folders": list(pretrained),
     }
     folder = Path(output).resolve().parent
     files = moved(files, Path.cwd(), folder)
-    models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("pretrained"))]
+    models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("folders"))]
     ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), "Consensus", *roles.space.columns})
     values = {"minutes": round(MINUTES), "output": "work", **files, "features": ngrams, "tuning": {"metric": "bleu"}}
     experiment = experiment_of(values, folder)

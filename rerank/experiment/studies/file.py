@@ -114,6 +114,8 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
             raise InputError(f"{key}: a study compares models that are named. Remove it")
     if "monolingual" in as_table(tables.get("train", {}), "train"):
         raise InputError("train.monolingual: a study trains on parallel text only. Remove it")
+    if "pretrained" in tables:
+        raise InputError("pretrained: a study compares models that it trains. Remove it")
     if "shortlist" in tables:
         raise InputError("shortlist: a study computes all features for all candidates. Remove it")
     if "models" not in tables and "features" not in tables:

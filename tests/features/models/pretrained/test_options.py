@@ -18,7 +18,7 @@ def test_languages_and_options() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("tokens=1", "unknown option 'tokens'. Known: text, language, template, truecaser"),
+        ("tokens=1", "unknown option 'tokens'. Known: text, language, template, truecaser, form"),
         ("templat=x", "unknown option 'templat'. Did you mean 'template'?"),
         ("text=tokens,text=natural", "option 'text' occurs twice"),
         ("template=", "option 'template' has no value"),

@@ -14,7 +14,7 @@ from moses_io.files.errors import InputError
 transformers = pytest.importorskip("transformers")
 
 from features.models.pretrained import translator  # noqa: E402  it needs transformers
-from features.models.pretrained.form import Form, Tokenizer, find_form  # noqa: E402
+from features.models.pretrained.form import Form, Tokenizer, find_form, with_form  # noqa: E402
 from features.models.pretrained.reader import Pretrained  # noqa: E402
 from features.models.pretrained.translator import PretrainedTranslator  # noqa: E402
 
@@ -26,8 +26,9 @@ Write = Callable[[str, "str | bytes"], Path]
 SOURCES = [("die", "Zeitung"), (), ("die",) * 5]
 
 
-def opened(folder: Path, size: int = 4, best: int = 3, brackets: str = "", like: tuple[str, ...] = ("a",)) -> Any:
-    return PretrainedTranslator(f"{folder}{brackets}", Beam(size, best, True), like, Resources("cpu"))
+def opened(folder: Path, size: int = 4, best: int = 3, options: str = "") -> Any:
+    argument = f"{folder}[{options}{',' if options else ''}form=keep+escaped]"
+    return PretrainedTranslator(argument, Beam(size, best, True), Resources("cpu"))
 
 
 @pytest.mark.parametrize(
@@ -57,13 +58,13 @@ def test_tokens_of_natural_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("style", "brackets"), [("opus", ""), ("nllb", "[de,en]"), ("mbart", "[de,en]"), ("m2m100", "[de,en]"), ("t5", "")]
+    ("style", "options"), [("opus", ""), ("nllb", "de,en"), ("mbart", "de,en"), ("m2m100", "de,en"), ("t5", "")]
 )
-def test_translations_have_the_values_of_the_feature(make: Make, style: str, brackets: str) -> None:
+def test_translations_have_the_values_of_the_feature(make: Make, style: str, options: str) -> None:
     folder = make(style)
-    (first, empty, last) = opened(folder, brackets=brackets).translate(SOURCES)
+    (first, empty, last) = opened(folder, options=options).translate(SOURCES)
     assert [each.tokens for each in empty] == [()]
-    model = Pretrained((f"{folder}{brackets}",), Resources("cpu"))
+    model = Pretrained((f"{folder}[{options}]" if options else str(folder),), Resources("cpu"))
     for source, found in ((SOURCES[0], first), (SOURCES[2], last)):
         assert 1 <= len(found) <= 3 and len({each.tokens for each in found}) == len(found)
         sentence = Sentence(0, source, tuple(each.tokens for each in found))
@@ -81,7 +82,7 @@ def test_greedy_search_is_that_of_the_library(make: Make) -> None:
     start = tokenizer.convert_tokens_to_ids("eng_Latn")
     rows = model.generate(**inputs, forced_bos_token_id=start, num_beams=1, max_new_tokens=18, max_length=None)
     text = tokenizer.batch_decode(rows, skip_special_tokens=True)[0].strip()
-    (found,) = opened(folder, 1, 1, "[de,en,text=tokens]").translate([("die", "Zeitung")])
+    (found,) = opened(folder, 1, 1, "de,en,text=tokens").translate([("die", "Zeitung")])
     assert found[0].tokens == Tokenizer(Form(), "en")(text)
 
 
@@ -104,9 +105,25 @@ def test_batches_do_not_matter(make: Make, monkeypatch: pytest.MonkeyPatch) -> N
     assert [[each.tokens for each in found] for found in model.translate(SOURCES)] == wanted
 
 
-def test_a_text_in_another_form_is_reported(make: Make, warned: Warned) -> None:
-    with warned("100% of the lines have another form than translations, which will not match them"):
-        opened(make("opus"), like=("x , y.z ( a ) --- b c\u00a0",))
+def test_the_form_of_a_text(make: Make, write: Write, warned: Warned) -> None:
+    model, text = f"hf:{make('opus')}", str(write("text", "the dog , too .\n\n"))
+    assert with_form(model, text) == f"{model}[form=lower+escaped]"
+    assert with_form(f"{model}[de,en]", text) == f"{model}[de,en,form=lower+escaped]"
+    assert with_form(f"{model}[form=keep]", text) == f"{model}[form=keep]"
+    other = write("other", "x , y.z ( a ) --- b c\u00a0\n")
+    with warned(f"{other}: 100% of the lines have a form that translations of .*/opus do not have"):
+        with_form(model, str(other))
+    with pytest.raises(InputError, match="empty"):
+        with_form(model, str(write("empty", "\n")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [("", "option 'form' is missing"), ("[form=upper]", r"option form 'upper': expected keep\|lower\|first, then opt")],
+)
+def test_a_translator_without_a_form(make: Make, options: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"opus: {message}"):
+        PretrainedTranslator(f"{make('opus')}{options}", Beam(1, 1, True), Resources("cpu"))
 
 
 def test_a_causal_model_does_not_translate(make: Make) -> None:
@@ -121,7 +138,7 @@ def test_the_command(make: Make, command: Command, write: Write) -> None:
     like, nbest = write("like", "the newspaper\n"), write("list", "")
     start = ["translate", f"hf:{folder}[en,de]", "--source", source, "--beam", 4]
     status, _, err = command(*start, "--like", like, "--nbest", 2, "--output", nbest)
-    assert status == 0 and "form of the translations: lower+escaped, which reproduces 100% of the text's lines" in err
+    assert status == 0 and "translations have the form lower+escaped, which 100% of" in err
     status, out, err = command("score", nbest, "--source", source, "--feature", f"A=hf:{folder}[en,de]")
     assert status == 0, err
     for line in out.decode().splitlines():
@@ -133,7 +150,7 @@ def test_the_command(make: Make, command: Command, write: Write) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ([], "expected --like with a text such as train.en, whose form translations get"),
+        ([], "option 'form' is missing, the form of the translations"),
         (["--like", "LIKE", "--backward"], "a pretrained model has no --backward"),
         (["--like", "LIKE", "models/other"], "a pretrained model cannot be combined with other models"),
         (["--like", "none"], "none: No such file or directory"),
