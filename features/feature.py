@@ -138,11 +138,18 @@ class Need(NamedTuple):
         folders: folders of the models.
         values: names of values, keys of `features.models.tables.VALUES`.
         attention: whether the rows of attention are needed.
+        reader: `module:class` of the `ModelReader` of these models.
     """
 
     folders: tuple[str, ...]
     values: tuple[str, ...] = ()
     attention: bool = False
+    reader: str = "features.reader:Reader"
+
+    @property
+    def models(self) -> tuple[str, tuple[str, ...]]:
+        """Reader and folders, which identify the models."""
+        return self.reader, self.folders
 
 
 class Steps(NamedTuple):
@@ -173,6 +180,28 @@ class Reading(NamedTuple):
     values: dict[str, Array]
     attention: list[AttentionRows]
     steps: Steps = Steps()
+
+
+class ModelReader(Protocol):
+    """Models that score sentences.
+
+    It is created from the folders of a `Need` and `Resources`.
+
+    Attributes:
+        group: maximum number of candidates in a group of several sentences.
+        part: number of candidates after which progress is shown, 0 for whole batches.
+        signature: settings and content that determine the values.
+    """
+
+    group: int
+    part: int
+    signature: str
+
+    def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
+        """Return the named values of a group of sentences, and the rows of attention if requested."""
+
+    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+        """Return the values of a sentence, with each candidate scored separately."""
 
 
 class ModelFeature(ABC):

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from features.feature import (
     Feature,
     ListFeature,
     ModelFeature,
+    ModelReader,
     Need,
     Reading,
     Resources,
@@ -24,10 +25,6 @@ from features.groups import groups
 from features.models.tables import load
 from features.request import FeatureRequest
 from moses_io.files.errors import InputError
-
-if TYPE_CHECKING:
-    from features.models.pretrained.reader import Pretrained
-    from features.reader import Reader
 
 
 class Column(NamedTuple):
@@ -86,6 +83,7 @@ class FeatureSet:
         signatures: signature of each feature, by label.
         of_models: labels of the features that use models.
         group: maximum number of candidates in a group of several sentences.
+        part: number of candidates after which progress is shown, 0 for whole batches.
 
     Raises:
         InputError: a feature cannot be created from its argument.
@@ -93,7 +91,7 @@ class FeatureSet:
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str = "") -> None:
         self._resources = resources
-        self._readers: dict[tuple[str, ...], Reader | Pretrained] = {}
+        self._readers: dict[tuple[str, tuple[str, ...]], ModelReader] = {}
         self._needs: dict[str, list[Need]] = {}
         self._features: dict[str, Feature | ListFeature | ModelFeature] = {}
         self._requests = tuple(requests)
@@ -102,15 +100,14 @@ class FeatureSet:
         self.signatures = {label: feature.signature for label, feature in self._features.items()}
         self.of_models = frozenset(self._needs)
         self.group = min((reader.group for reader in self._readers.values()), default=1)
-        self._part = min((reader.part for reader in self._readers.values() if reader.part), default=0)
+        self.part = min((reader.part for reader in self._readers.values() if reader.part), default=0)
         self._joint = _joint([need for needs in self._needs.values() for need in needs])
         self._journal = journal_of(journal, self.signatures, list(self._needs), resources)
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
         """Yield each batch, or parts of it if a model is slow, with the values of all features."""
-        for batch in batches:
-            for sentences in _divided(batch, self._part) if self._part else (batch,):
-                yield sentences, self.score(sentences)
+        for sentences in divided(batches, self.part):
+            yield sentences, self.score(sentences)
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
         """Return the values of all features for some sentences. Models read the sentences in groups.
@@ -133,14 +130,14 @@ class FeatureSet:
 
     def values_of_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
         """Return the arrays (candidates, values) of the model features by label, and the decoder steps."""
-        readings, steps, values = dict[tuple[str, ...], Reading](), Steps(), dict[str, Array]()
+        readings, steps, values = dict[tuple[str, tuple[str, ...]], Reading](), Steps(), dict[str, Array]()
         for need in self._joint:
-            reading = self._readers[need.folders].read(sentences, need.values, need.attention)
-            readings[need.folders], steps = reading, steps.plus(reading.steps)
+            reading = self._readers[need.models].read(sentences, need.values, need.attention)
+            readings[need.models], steps = reading, steps.plus(reading.steps)
         for label, needs in self._needs.items():
             feature = self._features[label]
             assert isinstance(feature, ModelFeature)
-            values[label] = _checked(label, feature(sentences, [readings[need.folders] for need in needs]), sentences)
+            values[label] = _checked(label, feature(sentences, [readings[need.models] for need in needs]), sentences)
         return values, steps
 
     def values_without_models(self, sentences: Sequence[Sentence]) -> dict[str, Array]:
@@ -170,7 +167,7 @@ class FeatureSet:
         """Return the values of a model feature, (candidates, values), with each candidate scored separately."""
         feature, needs = self._features[label], self._needs[label]
         assert isinstance(feature, ModelFeature)
-        readings = [self._readers[need.folders].alone(sentence, need.values, need.attention) for need in needs]
+        readings = [self._readers[need.models].alone(sentence, need.values, need.attention) for need in needs]
         return feature([sentence], readings)
 
     def _make(self, request: FeatureRequest) -> Feature | ListFeature | ModelFeature:
@@ -180,11 +177,11 @@ class FeatureSet:
             feature: Feature | ListFeature = kind(request.argument, resources)
             return feature
         self._needs[request.label] = needs = kind.needs(request.argument)
-        reader = load(request.row.reader)  # imports torch, so only if a model is needed
         for need in needs:
-            if need.folders not in self._readers:
-                self._readers[need.folders] = reader(need.folders, self._resources)
-        return kind(request.argument, [self._readers[need.folders] for need in needs])
+            if need.models not in self._readers:
+                reader = load(need.reader)  # imports torch, so only if a model is needed
+                self._readers[need.models] = reader(need.folders, self._resources)
+        return kind(request.argument, [self._readers[need.models] for need in needs])
 
 
 def follows_list(request: FeatureRequest) -> bool:
@@ -216,18 +213,19 @@ def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str,
     return {label: np.concatenate([values[label] for _, values in parts])[order] for label in parts[0][1]}
 
 
-def _divided(sentences: Sequence[Sentence], size: int) -> Iterator[list[Sentence]]:
-    """Yield consecutive sentences with `size` candidates together, or a few more."""
-    part: list[Sentence] = []
-    count = 0
-    for each in sentences:
-        part.append(each)
-        count += len(each.hypotheses)
-        if count >= size:
+def divided(batches: Iterable[list[Sentence]], size: int) -> Iterator[list[Sentence]]:
+    """Yield batches, or if a size is given, parts of them with so many candidates, or a few more."""
+    for batch in batches:
+        part: list[Sentence] = []
+        count = 0
+        for each in batch:
+            part.append(each)
+            count += len(each.hypotheses)
+            if size and count >= size:
+                yield part
+                part, count = [], 0
+        if part:
             yield part
-            part, count = [], 0
-    if part:
-        yield part
 
 
 def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
@@ -243,9 +241,9 @@ def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
 
 def _joint(needs: Sequence[Need]) -> list[Need]:
     """Merge needs of the same models into one."""
-    joint: dict[tuple[str, ...], Need] = {}
+    joint: dict[tuple[str, tuple[str, ...]], Need] = {}
     for need in needs:
-        before = joint.get(need.folders, Need(need.folders))
+        before = joint.get(need.models, Need(need.folders))
         values = tuple(dict.fromkeys(before.values + need.values))
-        joint[need.folders] = Need(need.folders, values, before.attention or need.attention)
+        joint[need.models] = need._replace(values=values, attention=before.attention or need.attention)
     return list(joint.values())

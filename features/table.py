@@ -42,7 +42,6 @@ class Kind:
         fixed: whether the weight is 1 by default and never tuned. `is_fixed` recognizes its labels.
         requires: `module:function` that raises `InputError` if a package that the kind needs is not installed.
         marks: substrings of a file name that determine how the file is used.
-        reader: `module:class` of objects that read models for a `ModelFeature`.
         options: names of options in brackets whose values are files.
     """
 
@@ -62,7 +61,6 @@ class Kind:
     fixed: bool = False
     requires: str = ""
     marks: tuple[str, ...] = ()
-    reader: str = "features.reader:Reader"
     options: tuple[str, ...] = ()
 
     def marks_of(self, path: str) -> tuple[str, ...]:
@@ -121,7 +119,7 @@ FEATURES: dict[str, Kind] = {
         "values that a program prints for each line with source, tab, candidate", "COMMAND", "shell"),
     "hf": Kind("features.kinds.pretrained:HuggingFace", "HF",
         "log-probability by a local Hugging Face model, DIR[LANG,LANG] for a multilingual one",
-        "DIR", "folder", reader="features.models.pretrained.reader:Pretrained", options=("template", "truecaser"),
+        "DIR", "folder", options=("template", "truecaser"),
         requires="features.kinds.pretrained:require_transformers"),
 }  # fmt: skip
 

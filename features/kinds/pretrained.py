@@ -2,14 +2,10 @@
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from features.arrays import Array
-from features.feature import ModelFeature, Need, Reading, Sentence
+from features.feature import ModelFeature, ModelReader, Need, Reading, Sentence
 from moses_io.files.errors import InputError
-
-if TYPE_CHECKING:
-    from features.models.pretrained.reader import Pretrained
 
 
 class HuggingFace(ModelFeature):
@@ -19,14 +15,14 @@ class HuggingFace(ModelFeature):
     p(candidate|prompt). The folder contains a model and its tokenizer, and nothing is downloaded.
     """
 
-    def __init__(self, argument: str, readers: Sequence["Pretrained"]) -> None:
+    def __init__(self, argument: str, readers: Sequence[ModelReader]) -> None:
         self.signature = readers[0].signature
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
         """Return one need for one model. Raises `InputError` if a package is not installed."""
         require_transformers()
-        return [Need((argument,), ("logprob",))]
+        return [Need((argument,), ("logprob",), reader="features.models.pretrained.reader:Pretrained")]
 
     def __call__(self, sentences: Sequence[Sentence], readings: Sequence[Reading]) -> Array:
         """Return the values, (N, 1)."""

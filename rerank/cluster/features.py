@@ -12,7 +12,7 @@ from ray.exceptions import RayActorError
 
 from features.arrays import Array
 from features.feature import Resources, Sentence, Steps
-from features.feature_set import Column, FeatureSet, Scored, follows_list, in_order, journal_of
+from features.feature_set import Column, FeatureSet, Scored, divided, follows_list, in_order, journal_of
 from features.groups import Group, groups
 from features.progress import log
 from features.request import FeatureRequest
@@ -142,7 +142,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         self._cluster = Connection(address)
         try:
             self._actors = self._make_actors([each for each in requests if each not in following], resources)
-            remote, self.of_models, self._group = self._actors.result(self._actors.submit("describe"))
+            remote, self.of_models, self._group, self._part = self._actors.result(self._actors.submit("describe"))
             signatures = self._local.signatures | remote
             self.signatures = {request.label: signatures[request.label] for request in requests}
             of_models = [label for label in remote if label in self.of_models]
@@ -157,7 +157,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
         """Yield each batch with the values of all features, in order, while later batches are already being scored."""
         ahead: deque[tuple[list[Sentence], _Read, Call]] = deque()
-        for sentences in batches:
+        for sentences in divided(batches, self._part):
             ahead.append((sentences, *self._begin(sentences)))
             while self._actors.pending > AHEAD * self._actors.count:
                 yield self._finish(*ahead.popleft())
@@ -221,9 +221,10 @@ class _Features:
         with self._workplace.entered():
             self._features = FeatureSet(self._requests, self._resources)
 
-    def describe(self) -> tuple[dict[str, str], frozenset[str], int]:
-        """Return signatures by label, the labels of the features of models, and the maximum candidates of a group."""
-        return self._features.signatures, self._features.of_models, self._features.group
+    def describe(self) -> tuple[dict[str, str], frozenset[str], int, int]:
+        """Return signatures by label, labels of features of models, and the candidates of a group and of a part."""
+        features = self._features
+        return features.signatures, features.of_models, features.group, features.part
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """Return the value of a method of the `FeatureSet`."""

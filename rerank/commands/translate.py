@@ -99,7 +99,9 @@ def _translator(arguments: argparse.Namespace, beam: "Beam") -> "Translates":
         unknown = Replacement(arguments.unknown, arguments.backward)
         return Translator(arguments.models, beam, unknown, resources, arguments.backward)
     if len(arguments.models) > 1 or arguments.backward:
-        fault = "cannot be combined with other models" if len(arguments.models) > 1 else "has no --backward"
+        fault = (
+            "cannot be combined with other models" if len(arguments.models) > 1 else "cannot be used with --backward"
+        )
         raise InputError(f"{pretrained[0]}: a pretrained model {fault}")
     from features.kinds.pretrained import require_transformers
 

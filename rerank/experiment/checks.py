@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         InputError: a file is missing or no plain file, weights or a line of a list cannot be read, weights do not fit
             the list of dev, a source and its references differ in length, a list has an id beyond its source, a list
             already has a feature of the experiment, a list lacks a total or the features of a merged list although a
-            feature needs them, or the package kenlm is missing.
+            feature needs them, or a package that a feature needs is missing.
     """
     for path in experiment.files:
         if path != to_make:
@@ -80,7 +81,9 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
 
 
 def try_features(experiment: Experiment, resources: Resources) -> None:
-    """Score the first sentence of dev with features that need no model, unless an earlier run has read the list of dev.
+    """Score the first sentence of dev with features that need no model of ours, unless an earlier run has read the list.
+
+    Pretrained models are loaded on the CPU, since this process keeps the memory of a GPU.
 
     Raises:
         InputError: a file that a feature cannot use, a program that fails, or a list without the fields that a feature
@@ -89,8 +92,8 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
     of_text = [each for each in experiment.requests("dev") if each.row.takes != "models"]
     tried = [each for each in of_text if not each.row.learns]
     if tried and not _is_read(experiment, experiment.dev):
-        dev = experiment.dev
-        next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, resources), at_once=1))
+        dev, on_cpu = experiment.dev, replace(resources, device="cpu")
+        next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, on_cpu), at_once=1))
 
 
 def _is_read(experiment: Experiment, files: NbestFiles) -> bool:

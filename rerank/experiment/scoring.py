@@ -72,7 +72,8 @@ def _score(
     for group in together(requests):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         inputs = (nbest, source, *(part for request in group for part in request.files))
-        settings = [[request.identity for request in group], resources.precision if group[0].readers else ""]
+        of_models = group[0].row.takes in ("models", "folder")
+        settings = [[request.identity for request in group], resources.precision if of_models else ""]
         action = partial(write_features, nbest, source, group, output, resources)
         label, work = group[0].label, costs.scoring(name, group, size)
         stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, apart=True, work=work))

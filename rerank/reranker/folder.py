@@ -271,7 +271,7 @@ class _Rooms:
         """Copy the folder of a pretrained model, or a file of its options. A large folder is linked instead."""
         if os.path.isfile(part):
             return self.place("tables", part)
-        large = sum(path.stat().st_size for path in Path(part).rglob("*")) > LARGEST_COPY
+        large = sum(path.stat().st_size for path in _visible(Path(part))) > LARGEST_COPY
         if large:
             log.info(f"{part}: more than 1 GB, so the reranker links to it. `cp -rL` makes a complete copy")
         return self.place("models", part, link=large)
@@ -337,9 +337,15 @@ def _files(folder: Path) -> dict[str, str]:
 
     The card is left out, so that users can edit it.
     """
-    paths = [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
-    names = {str(path.relative_to(folder)): path for path in paths}
+    names = {str(path.relative_to(folder)): path for path in _visible(folder)}
     return {name: digest(names[name]) for name in sorted(names) if name != CARD}
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """Yield all files in a folder and its subfolders, following links, except hidden ones, which are not copied."""
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in names if not name.startswith("."))
 
 
 def _check_part(folder: Path, manifest: Manifest, name: str) -> None:

@@ -4,14 +4,14 @@ import itertools
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from features.feature import Sentence
 from features.models.pretrained.folder import Opened
-from features.models.pretrained.languages import Languages, set_languages, two_letters
+from features.models.pretrained.languages import languages_of_text, set_languages, two_letters
 from features.models.pretrained.options import SOURCE, Options, Template, read_template
 from features.models.pretrained.text import Restored
-from moses_io.files.errors import InputError, shown
+from moses_io.files.errors import InputError, at, shown
 
 _TOKENIZING = threading.Lock()
 """Lock for tokenizers. A multilingual tokenizer has a state: it is switched between source and target."""
@@ -21,16 +21,11 @@ os.register_at_fork(  # a fork while another thread tokenizes would leave the lo
 )
 
 
-class Encoded(NamedTuple):
-    """Tokens of some sentences.
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+"""Tokens of a source, at least one, and of a candidate.
 
-    Attributes:
-        sources: inputs of the encoder, or prompts of a language model, at least one token each.
-        targets: tokens of the candidates of each sentence, `</s>` included.
-    """
-
-    sources: list[tuple[int, ...]]
-    targets: list[list[tuple[int, ...]]]
+A source is the input of an encoder, or the prompt of a language model.
+"""
 
 
 class Encoding:
@@ -39,6 +34,7 @@ class Encoding:
     Attributes:
         languages: languages of the model.
         sizes: number of tokens that the model knows in source and target.
+        longest: maximum number of tokens of a text, or None if there is no maximum.
 
     Raises:
         InputError: an unknown language, a damaged template, or a tokenizer that does not match the model.
@@ -46,69 +42,97 @@ class Encoding:
 
     def __init__(self, opened: Opened, folder: str, options: Options) -> None:
         self._folder, self._tokenizer, self._causal = folder, opened.tokenizer, opened.causal
-        self.languages = (
-            Languages(*options.languages)
-            if opened.causal
-            else set_languages(opened.tokenizer, opened.config, folder, options.languages)
-        )
+        if opened.causal:
+            self.languages = languages_of_text(folder, options.languages)
+        else:
+            self.languages = set_languages(opened.tokenizer, opened.config, folder, options)
         template = read_template(options.template) if options.template else None
         if template and template.end and not opened.causal:
             raise InputError(f"{options.template}: text after the candidate is for language models only")
-        self._template = template or Template("" if opened.causal else SOURCE)
+        self._template = template or Template("" if opened.causal else self.languages.task + SOURCE)
         self._source = Restored(options, two_letters(self.languages.source))
         self._target = Restored(options, two_letters(options.language or self.languages.target), options.truecaser)
         self.sizes = _vocabulary_sizes(opened.model)
-        self._longest: int | None = opened.model.config.to_dict().get("max_position_embeddings")  # None if relative
+        # None if positions are relative.
+        self.longest: int | None = getattr(opened.model.config, "max_position_embeddings", None)
         self._check_vocabulary()
 
-    def __call__(self, sentences: Sequence[Sentence]) -> Encoded:
-        """Return the tokens of some sentences.
+    def __call__(self, sentences: Sequence[Sentence]) -> list[Pair]:
+        """Return the tokens of source and candidate for each candidate, `</s>` included.
 
         Raises:
             InputError: a text is longer than the model's maximum, or has a token that the model does not know.
         """
-        prompts = [self._template.before(self._source(each.source)) for each in sentences]
-        texts = [[self._target(tokens) for tokens in each.hypotheses] for each in sentences]
-        encoded = self._prompted(prompts, texts) if self._causal else self._pairs(prompts, texts)
-        for prompt, candidates, source, targets in zip(prompts, texts, *encoded, strict=True):
-            before = len(source) if self._causal else 0
-            self._check(prompt, source, 0, self.sizes[0])
-            for text, target in zip(candidates, targets, strict=True):
-                self._check(text, target, before, self.sizes[1])
-        return encoded
+        pairs: list[Pair] = []
+        for each, source in zip(sentences, self.prompts(sentences), strict=True):
+            texts = [self._target(tokens) for tokens in each.hypotheses]
+            encoded = self._prompted(source, texts) if self._causal else self._pairs(source, texts)
+            for text, (before, target) in zip(texts, encoded, strict=True):
+                with at(f"{self._folder}: sentence {each.sentence}: "):
+                    self._check(source, before, 0, self.sizes[0])
+                    self._check(text, target, len(before) if self._causal else 0, self.sizes[1])
+            pairs += encoded
+        return pairs
 
-    def _pairs(self, prompts: Sequence[str], texts: Sequence[Sequence[str]]) -> Encoded:
-        """Return inputs of the encoder and targets of the decoder."""
-        distinct = list(dict.fromkeys(text for part in texts for text in part))
+    def prompts(self, sentences: Sequence[Sentence]) -> list[str]:
+        """Return the text that is read before the candidates of each sentence."""
+        return [self.languages.prefix + self._template.before(self._source(each.source)) for each in sentences]
+
+    def sources(self, sentences: Sequence[Sentence]) -> list[tuple[int, ...]]:
+        """Return the inputs of the encoder."""
+        prompts = self.prompts(sentences)
         with _TOKENIZING:
-            sources = self._tokenizer([self.languages.prefix + prompt for prompt in prompts])["input_ids"]
-            targets = self._tokenizer(text_target=distinct)["input_ids"] if distinct else []
-        known = {text: tuple(target) for text, target in zip(distinct, targets, strict=True)}
-        return Encoded([tuple(source) for source in sources], [[known[text] for text in part] for part in texts])
+            tokens = [tuple(row) for row in self._tokenizer(prompts)["input_ids"]]
+        for each, prompt, row in zip(sentences, prompts, tokens, strict=True):
+            with at(f"{self._folder}: sentence {each.sentence}: "):
+                self._check(prompt, row, 0, self.sizes[0])
+        return tokens
 
-    def _prompted(self, prompts: Sequence[str], texts: Sequence[Sequence[str]]) -> Encoded:
+    def fits(self, hypothesis: Sequence[str]) -> bool:
+        """Return whether a candidate is not longer than the model's maximum."""
+        return not self.longest or len(self.target_of(self._target(hypothesis))) <= self.longest
+
+    def _pairs(self, source: str, texts: Sequence[str]) -> list[Pair]:
+        """Return inputs of the encoder and targets of the decoder."""
+        if not texts:
+            return []
+        with _TOKENIZING:
+            (read,) = self._tokenizer([source])["input_ids"]
+            targets = self._tokenizer(text_target=list(texts))["input_ids"]
+        return [(tuple(read), self._ended(target)) for target in targets]
+
+    def _prompted(self, prompt: str, texts: Sequence[str]) -> list[Pair]:
         """Return prompts and the tokens after them.
 
-        Prompt and candidate are tokenized together, because the tokens at their border differ from those of the parts.
-        The prompt ends before the first token that differs.
+        Prompt and candidate are tokenized together, because the last token of a prompt may merge with the start of a
+        candidate. It therefore belongs to the candidates, whose values all get its log-probability.
         """
-        encoded = Encoded([], [])
-        for prompt, part in zip(prompts, texts, strict=True):
-            with _TOKENIZING:
-                # Without the space at its end, which belongs to the first token of the candidate.
-                (start,) = self._tokenizer([prompt.rstrip()])["input_ids"]
-                whole = self._tokenizer([prompt + text + self._template.end for text in part])["input_ids"]
-            end = self._tokenizer.eos_token_id
-            if start and start[-1] == end and len(start) > 1:
-                start = start[:-1]
-            if end is not None and not self._template.end:
-                whole = [row if row[-1:] == [end] else [*row, end] for row in whole]
-            size = min((_common(start, row) for row in whole), default=len(start))
-            if not size:
-                start, size, whole = [self._first()], 1, [[self._first(), *row] for row in whole]
-            encoded.sources.append(tuple(start[:size]))
-            encoded.targets.append([tuple(row[size:]) for row in whole])
-        return encoded
+        if not texts:
+            return []
+        with _TOKENIZING:
+            # Without the space at the end, which usually belongs to the first token of a candidate.
+            (start,) = self._tokenizer([prompt.rstrip(" ")])["input_ids"]
+            rows = self._tokenizer([prompt + text + self._template.end for text in texts])["input_ids"]
+        end = self._tokenizer.eos_token_id
+        if len(start) > 1 and start[-1] == end:
+            start = start[:-1]
+        pairs: list[Pair] = []
+        for row in rows:
+            # A tokenizer whose texts begin with the end token does not end them with it.
+            ended = row if len(row) > len(start) and row[-1] == end else [*row, end]
+            whole = row if self._template.end or end is None else ended
+            size = min(max(1, len(start) - 1), _common(start, row))
+            pairs.append((tuple(whole[:size]), tuple(whole[size:])) if size else ((self._first(),), tuple(whole)))
+        return pairs
+
+    def _ended(self, target: Sequence[int]) -> tuple[int, ...]:
+        """Return a target with the end token, which few tokenizers leave out."""
+        end = self._tokenizer.eos_token_id
+        if end is not None and end not in target:
+            return (*target, end)
+        if not target:
+            raise InputError(f"{self._folder}: a tokenizer without an end token")
+        return tuple(target)
 
     def _first(self) -> int:
         """Return the token before a text without a prompt."""
@@ -120,12 +144,12 @@ class Encoding:
     def _check(self, text: str, tokens: Sequence[int], before: int, vocabulary: int) -> None:
         """Raise `InputError` if a text after `before` tokens is too long, or has a token without embedding."""
         size = before + len(tokens)
-        if self._longest and size > self._longest:
-            fault = f"{size:,} subwords, more than the model's maximum of {self._longest:,}"
-            raise InputError(f"feature 'hf': {fault}: {shown(text)}")
+        if self.longest and size > self.longest:
+            fault = f"{size:,} subwords, more than the model's maximum of {self.longest:,}"
+            raise InputError(f"{fault}: {shown(text)}")
         if max(tokens, default=0) >= vocabulary:
             fault = f"the tokenizer has token {max(tokens):,}, the model has {vocabulary:,} tokens only"
-            raise InputError(f"{self._folder}: {fault}: {shown(text)}")
+            raise InputError(f"{fault}: {shown(text)}")
 
     def _check_vocabulary(self) -> None:
         """Raise `InputError` if the token of a language has no embedding in the model."""
@@ -152,12 +176,12 @@ class Encoding:
         """
         rows = [[token for token in row if token < len(self._tokenizer)] for row in rows]
         with _TOKENIZING:
-            return [text.strip() for text in self._tokenizer.batch_decode(rows, skip_special_tokens=True)]
+            return [text.strip(" ") for text in self._tokenizer.batch_decode(rows, skip_special_tokens=True)]
 
     def target_of(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a target."""
         with _TOKENIZING:
-            return tuple(self._tokenizer(text_target=text)["input_ids"])
+            return self._ended(self._tokenizer(text_target=text)["input_ids"])
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

@@ -1,6 +1,7 @@
 """Opening of folders of transformers: the model, its tokenizer, and the memory that they need."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from features.models.device import memory_of
 from features.progress import log
 from moses_io.files.errors import InputError, shown
 
-ALONE = {"local_files_only": True, "trust_remote_code": False}
+LOCAL_ONLY = {"local_files_only": True, "trust_remote_code": False}
 """Arguments for opening a folder: no downloads, and no code from the folder."""
 
 GB = 1e9
@@ -43,7 +44,9 @@ def open_folder(folder: str, device: torch.device, dtype: torch.dtype) -> Opened
         InputError: the folder has no model or tokenizer, it is damaged, its model is for another task, or the model
             needs more memory than the device has.
     """
-    try:
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder")
+    with readable(folder):
         config, _ = transformers.PretrainedConfig.get_config_dict(folder, local_files_only=True)
         if not config.get("model_type"):  # old versions of transformers infer it from the folder name
             raise ValueError("config.json without model_type")
@@ -52,12 +55,19 @@ def open_folder(folder: str, device: torch.device, dtype: torch.dtype) -> Opened
         tokenizer = _tokenizer(folder)
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
         with _without_bars():
-            model = kind.from_pretrained(folder, dtype=dtype, **ALONE).to(device).eval()
+            model = kind.from_pretrained(folder, dtype=dtype, **LOCAL_ONLY).to(device).eval()
+    return Opened(model, tokenizer, config, causal)
+
+
+@contextlib.contextmanager
+def readable(folder: str) -> Iterator[None]:
+    """Convert any error in the block to an `InputError`: for damaged or unusual files, libraries raise many types."""
+    try:
+        yield
     except InputError:
         raise
-    except Exception as error:  # for damaged files, the libraries raise many types
+    except Exception as error:
         raise InputError(f"{folder}: not a model that transformers can read ({shown(str(error))})") from None
-    return Opened(model, tokenizer, config, causal)
 
 
 @contextlib.contextmanager
@@ -75,7 +85,7 @@ def _without_bars() -> Iterator[None]:
 
 def _tokenizer(folder: str) -> Any:
     """Return the tokenizer of a folder."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **ALONE)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL_ONLY)
     if not tokenizer("a")["input_ids"]:
         raise InputError(f"{folder}: no tokenizer. Its files, such as tokenizer.json, belong in the folder")
     return tokenizer
@@ -105,7 +115,7 @@ def _is_causal(config: Mapping[str, Any], folder: str) -> bool:
 
 def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype) -> None:
     """Log the memory that the parameters of a model need, or raise `InputError` if the device has less."""
-    count = sum(_parameters(path) for path in sorted(folder.glob("*.safetensors")))
+    count = sum(map(_parameters, _weight_files(folder)))
     if not count:
         return
     needed, present = count * dtype.itemsize, memory_of(device)
@@ -113,6 +123,14 @@ def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype) -> Non
     if needed > present:
         raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of this {device.type}")
     log.info(f"{folder}: {size}")
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights. A folder may have more of them, in other formats."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return [folder / name for name in sorted(set(json.loads(index.read_bytes())["weight_map"].values()))]
+    return list(folder.glob("model.safetensors"))
 
 
 def _parameters(path: Path) -> int:

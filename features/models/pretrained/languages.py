@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import langcodes
 
+from features.models.pretrained.options import Options
 from moses_io.files.errors import InputError, nearest, shown
 
 FAR = 5
@@ -21,12 +22,14 @@ class Languages(NamedTuple):
     Attributes:
         source: code of the source language, empty if it is not known.
         target: code of the target language, empty if it is not known.
-        prefix: text before each source sentence.
+        prefix: text that each input begins with, such as the target language of Marian.
+        task: text before the source if there is no template, such as the name of a task of T5.
     """
 
     source: str = ""
     target: str = ""
     prefix: str = ""
+    task: str = ""
 
 
 @runtime_checkable
@@ -53,18 +56,27 @@ class WithTargetTokens(Protocol):
     target_lang: str | None
 
 
-def set_languages(tokenizer: Any, config: Mapping[str, Any], folder: str, languages: Sequence[str]) -> Languages:
+def languages_of_text(folder: str, languages: Sequence[str]) -> Languages:
+    """Return the languages of texts that a language model reads. Raises `InputError` if a code is none."""
+    for language in languages:
+        if not two_letters(language):
+            raise InputError(f"{folder}: {shown(language)} is not a code of a language")
+    return Languages(*languages)
+
+
+def set_languages(tokenizer: Any, config: Mapping[str, Any], folder: str, options: Options) -> Languages:
     """Set source and target language of a tokenizer and return them in the codes of the tokenizer.
 
     Args:
         tokenizer: a tokenizer of a sequence-to-sequence model.
         config: content of the model's `config.json`, which may have tasks, such as `translation_en_to_de` of T5.
         folder: folder of the model, for messages.
-        languages: source and target language as the user wrote them, or empty.
+        options: options with the languages as the user wrote them, or without languages.
 
     Raises:
         InputError: an unknown language, or no languages for a tokenizer that needs them.
     """
+    languages = options.languages
     pair = tokenizer.init_kwargs.get("langs")
     if pair:  # FSMT: the tokenizer is for one pair and has no tokens of languages
         if languages and [_find(language, pair) for language in languages] != list(pair):
@@ -74,6 +86,9 @@ def set_languages(tokenizer: Any, config: Mapping[str, Any], folder: str, langua
     tasks = _tasks(config)
     if tasks and languages:
         return _task(tasks, folder, languages)
+    if tasks and not options.template:
+        names = ", ".join(map("-".join, tasks))
+        raise InputError(f"{folder}: a model of several tasks, expected hf:DIR[SOURCE,TARGET] with one of {names}")
     known = _known_languages(tokenizer)
     if not known and languages:
         raise InputError(f"{folder}: a tokenizer without languages, expected hf:DIR without [{','.join(languages)}]")
@@ -112,7 +127,7 @@ def _find(language: str, known: Iterable[str]) -> str | None:
 
 def _closest(language: str, known: Iterable[str]) -> str | None:
     """Return the known code with the same language, perhaps in another script, or None if there is none."""
-    codes = [each for each in known if langcodes.tag_is_valid(each)]
+    codes = sorted(each for each in known if langcodes.tag_is_valid(each))  # the first of equally close codes is found
     if not langcodes.tag_is_valid(language):
         return None
     # The same script is better than the same region.
@@ -137,8 +152,8 @@ def _tasks(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 def _task(tasks: Mapping[tuple[str, str], str], folder: str, languages: Sequence[str]) -> Languages:
     for (source, target), prefix in tasks.items():
         if _find(languages[0], [source]) and _find(languages[1], [target]):
-            return Languages(source, target, prefix)
-    known = ", ".join(f"{source}-{target}" for source, target in tasks)
+            return Languages(source, target, task=prefix)
+    known = ", ".join(map("-".join, tasks))
     hint = "A template can have the prefix of another task"
     raise InputError(f"{folder}: no task for {'-'.join(languages)}, expected one of {known}. {hint}")
 

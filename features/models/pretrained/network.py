@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-IGNORED = 0
+PADDING = 0
 """Token at padded positions, which no other position attends to."""
 
 
@@ -21,7 +21,7 @@ class State(NamedTuple):
         cache: keys and values of transformers, with all rows, or None before the first token.
         sentences: (rows,) index of the sentence of each row.
         past: number of target tokens in the cache.
-        read: what the network has read of each sentence.
+        read: output of the encoder and its mask, or the mask of the prompts.
     """
 
     cache: Any
@@ -121,7 +121,9 @@ class Seq2Seq:
         return self._start
 
     @torch.inference_mode()
-    def generate(self, sources: Sequence[Sequence[int]], empty: Sequence[int], beam: int, best: int) -> list[list[int]]:
+    def generate(
+        self, sources: Sequence[Sequence[int]], empty: Sequence[int], beam: int, best: int, longest: int | None
+    ) -> list[list[int]]:
         """Return the tokens of `best` translations of each source, found with a beam.
 
         Args:
@@ -129,12 +131,15 @@ class Seq2Seq:
             empty: tokens of an empty target, which begin with the language if targets do.
             beam: size of the beam.
             best: number of translations.
+            longest: maximum number of tokens that the decoder reads, or None if there is no maximum.
         """
         inputs, mask = padded(sources, self.device)  # (B, I) each
         first = {"forced_bos_token_id": empty[0]} if empty[0] != self._model.config.eos_token_id else {}
+        size = 2 * inputs.shape[1] + 10
+        size = min(size, longest - 1) if longest else size
         rows = self._model.generate(
             input_ids=inputs, attention_mask=mask, decoder_start_token_id=self._start, num_beams=beam, do_sample=False,
-            num_return_sequences=best, max_length=None, max_new_tokens=2 * inputs.shape[1] + 10, **first,
+            num_return_sequences=best, max_length=None, max_new_tokens=size, **first,
         )  # (B * best, longest)  # fmt: skip
         tokens: list[list[int]] = rows.tolist()
         return tokens
@@ -204,7 +209,7 @@ class Causal:
 def padded(rows: Sequence[Sequence[int]], device: torch.device, left: bool = False) -> tuple[Tensor, Tensor]:
     """Return rows of tokens as one tensor, and a mask with 1 at tokens and 0 at padding, both (rows, longest)."""
     longest = max(map(len, rows), default=0)
-    tokens = torch.full((len(rows), longest), IGNORED, dtype=torch.long)
+    tokens = torch.full((len(rows), longest), PADDING, dtype=torch.long)
     mask = torch.zeros_like(tokens)
     for number, row in enumerate(rows):
         place = slice(longest - len(row), longest) if left else slice(len(row))

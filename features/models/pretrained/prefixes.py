@@ -16,7 +16,7 @@ from features.models.device import on_device
 from features.models.pretrained.network import Network, padded
 
 CALL = 64
-"""Time of a call of the network, in tokens that it computes in that time in a large batch (`docs/lab/speed.md`)."""
+"""Cost of one call of the network, as a number of tokens (`docs/lab/speed.md`)."""
 
 Candidate = tuple[int, tuple[int, ...]]
 """Index of a sentence, and the tokens of one of its candidates."""
@@ -50,6 +50,16 @@ def score_separately(network: Network, pairs: Sequence[tuple[Sequence[int], Sequ
     return values
 
 
+@torch.inference_mode()
+def depends_on_later(network: Network, source: Sequence[int], target: Sequence[int], tolerance: float) -> bool:
+    """Return whether the distribution of a token changes with a later token, by more than a relative tolerance."""
+    inputs = torch.tensor([[network.start(source), *target[:-1]]], device=network.device)  # (1, L)
+    changed = inputs.clone()
+    changed[0, -1] = network.start(source)
+    one, other = (network.whole([source], each)[:, :-1].log_softmax(dim=-1) for each in (inputs, changed))
+    return not torch.allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
 class _Walk:
     """A walk through the trees of some sentences, from shorter to longer prefixes.
 
@@ -75,7 +85,7 @@ class _Walk:
         self._last, self._parents = np.array(starts, dtype=np.int64), np.arange(len(starts))  # (prefixes,) each
 
     def advance(self, size: int) -> None:
-        """Score the next tokens of all active candidates, and all tokens of candidates that share no longer prefix."""
+        """Score the next token of active candidates, and all tokens of those whose prefix no other one has."""
         alone = np.bincount(self._prefixes)[self._prefixes] == 1  # (active,)
         ends, prefixes = self.active[alone], self._prefixes[alone]  # (ends,) each
         order = np.argsort(-self._lengths[ends], kind="stable")  # (ends,), longest first

@@ -14,17 +14,17 @@ from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
 from features.models.device import check_process, find_device, is_out_of_memory
 from features.models.pretrained.encoding import Encoding
-from features.models.pretrained.folder import Opened, open_folder
+from features.models.pretrained.folder import Opened, open_folder, readable
 from features.models.pretrained.network import Causal, Network, Seq2Seq
 from features.models.pretrained.options import Options, parse_options
-from features.models.pretrained.prefixes import Candidate, score_prefixes, score_separately
+from features.models.pretrained.prefixes import Candidate, depends_on_later, score_prefixes, score_separately
 from features.progress import log
 from moses_io.files.errors import InputError
 from moses_io.files.streams import digest
 from moses_io.files.text import encode
 
-GROUP = 2048
-"""Maximum number of candidates in a group of several sentences."""
+GROUP, PART = 16384, 2048
+"""Maximum number of candidates in a group of several sentences, and number after which progress is shown."""
 
 MEMORY = {"cpu": 2**30, "cuda": 2**33}
 """Bytes for the keys, values and logits of a batch, by type of device. It is fixed, so that batches, and therefore the
@@ -52,22 +52,24 @@ class Pretrained:
         InputError: transformers is not installed, the folder has no such model, or an option is wrong.
     """
 
-    group = part = GROUP
+    group, part = GROUP, PART
 
     def __init__(self, folders: Sequence[str], resources: Resources) -> None:
         self._folder, options = parse_options(folders[0])
         self.device, self._process = find_device(resources.device), os.getpid()
         dtype = torch.bfloat16 if resources.precision == "bf16" else torch.float32
         opened = open_folder(self._folder, self.device, dtype)
-        self._encoding, self.causal = Encoding(opened, self._folder, options), opened.causal
-        self.languages = self._encoding.languages
-        self.network: Network = (
-            Causal(opened.model) if opened.causal else Seq2Seq(opened.model, self._encoding.target_of(""))
-        )
-        self._token_bytes, self._vocabulary = _token_bytes(opened), self._encoding.sizes[1]
-        self._bfloat16 = dtype == torch.bfloat16
+        self.causal = opened.causal
+        with readable(self._folder):
+            self._encoding = Encoding(opened, self._folder, options)
+            self.languages = self._encoding.languages
+            self.network: Network = (
+                Causal(opened.model) if opened.causal else Seq2Seq(opened.model, self._encoding.target_of(""))
+            )
+            self._token_bytes, self._vocabulary = _token_bytes(opened), self._encoding.sizes[1]
+            self._tolerance = 0.05 if dtype == torch.bfloat16 else 1e-3
+            self._check_network()
         self.signature = _signature(self._folder, options, self.languages[:2], resources.precision)
-        self._shares = self._can_share()
         self._cache = Cache(resources.cache) if resources.cache else None
 
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
@@ -99,26 +101,31 @@ class Pretrained:
 
     def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Score each candidate separately, without sharing prefixes."""
-        sources, targets = self._encoding([sentence])
-        values = [float(score_separately(self.network, [(sources[0], target)])[0]) for target in targets[0]]
+        check_process(self.device, self._process)
+        values = [float(score_separately(self.network, [pair])[0]) for pair in self._encoding([sentence])]
         return Reading({NAME: np.array(values)}, [])
 
     def generate(self, sources: Sequence[tuple[str, ...]], beam: int, best: int) -> list[list[str]]:
         """Return `best` translations of each source as natural text. The model is a sequence-to-sequence model."""
         assert isinstance(self.network, Seq2Seq)
-        encoded, _ = self._encoding([Sentence(place, source, ()) for place, source in enumerate(sources)])
-        rows = self.network.generate(encoded, self._encoding.target_of(""), beam, best)
-        texts = self._encoding.texts(rows)
+        check_process(self.device, self._process)
+        encoded = self._encoding.sources([Sentence(number, source, ()) for number, source in enumerate(sources)])
+        empty, longest = self._encoding.target_of(""), self._encoding.longest
+        texts = self._encoding.texts(self.network.generate(encoded, empty, beam, best, longest))
         return [texts[start : start + best] for start in range(0, len(texts), best)]
+
+    def fits(self, hypothesis: Sequence[str]) -> bool:
+        """Return whether a candidate is not longer than the model's maximum."""
+        return self._encoding.fits(hypothesis)
 
     def _score(self, sentences: Sequence[Sentence]) -> tuple[Array, Steps]:
         """Return the values of some sentences' candidates, and the decoder steps that were taken."""
-        if not sentences:
-            return np.empty(0), Steps()
-        sources, targets = self._encoding(sentences)
+        pairs = self._encoding(sentences)
+        numbers = {source: number for number, source in enumerate(dict.fromkeys(source for source, _ in pairs))}
+        sources = list(numbers)
         # Batches of similar length need little padding, and sorted candidates share prefixes.
         candidates = sorted(
-            {(place, target) for place, part in enumerate(targets) for target in part},
+            {(numbers[source], target) for source, target in pairs},
             key=lambda each: (len(sources[each[0]]), *each),
         )
         values, steps = dict[Candidate, float](), Steps()
@@ -126,7 +133,7 @@ class Pretrained:
             scores, taken = self._score_batch(sources, batch)
             values.update(zip(batch, scores, strict=True))
             steps = steps.plus(taken)
-        return np.array([values[place, target] for place, part in enumerate(targets) for target in part]), steps
+        return np.array([values[numbers[source], target] for source, target in pairs], dtype=np.float64), steps
 
     def _batches(
         self, sources: Sequence[tuple[int, ...]], candidates: Sequence[Candidate]
@@ -137,7 +144,10 @@ class Pretrained:
             size = len(sources[place]) + len(target)
             # A prompt of one token leaves nothing to read before its candidates, which networks need of all or none.
             single = {len(sources[each]) == 1 for each in (candidates[start][0], place)}
-            full = (number - start + 1) * self._row_bytes(max(longest, size)) > MEMORY[self.device.type]
+            full = (
+                not (self._shares or self._pads)
+                or (number - start + 1) * self._row_bytes(max(longest, size)) > MEMORY[self.device.type]
+            )
             if number > start and (full or len(single) > 1):
                 yield candidates[start:number]
                 start, longest = number, 0
@@ -164,28 +174,36 @@ class Pretrained:
             if not is_out_of_memory(error):
                 raise
         if len(batch) == 1:
-            raise InputError(f"out of memory for a single candidate of {len(batch[0][1])} subwords")
+            raise InputError(f"{self._folder}: out of memory for a single candidate of {len(batch[0][1])} subwords")
         log.warning(f"out of memory, {len(batch)} candidates are scored in two parts")
         middle = len(batch) // 2
         parts = [self._score_batch(sources, part) for part in (batch[:middle], batch[middle:])]
         return np.concatenate([scores for scores, _ in parts]), parts[0][1].plus(parts[1][1])
 
-    def _can_share(self) -> bool:
-        """Return whether shared prefixes give the values of separate candidates, which not all networks can do."""
+    def _check_network(self) -> None:
+        """Find out whether prefixes can be shared, and padded batches scored, without changing values.
+
+        Raises:
+            InputError: the value of a token depends on later tokens.
+        """
         known = min(self._encoding.sizes)
         sources = [tuple(token % known for token in source) for source in ((3, 2), (3, 5, 2))]
         targets = [(0, (4, 5, 2)), (0, (4, 6, 7, 2)), (0, (4, 6, 8, 2)), (1, (4, 2)), (1, (5, 6, 2))]
-        candidates = sorted({(place, tuple(token % known for token in target)) for place, target in targets})
-        separate = [score_separately(self.network, [(sources[place], target)])[0] for place, target in candidates]
+        candidates = sorted({(number, tuple(token % known for token in target)) for number, target in targets})
+        pairs = [(sources[number], target) for number, target in candidates]
+        alone = [score_separately(self.network, [pair])[0] for pair in pairs]
+        if any(depends_on_later(self.network, source, target, self._tolerance) for source, target in pairs):
+            raise InputError(f"{self._folder}: not a causal language model, as tokens depend on later ones")
+        self._pads = np.allclose(score_separately(self.network, pairs), alone, rtol=self._tolerance)
         try:
             shared, _ = score_prefixes(self.network, sources, candidates, size=4)
         except Exception as error:  # networks raise many types
             log.debug(f"{self._folder}: {error}")
             shared = np.full(len(candidates), np.nan)
-        if np.allclose(shared, separate, rtol=0.05 if self._bfloat16 else 1e-3):
-            return True
-        log.warning(f"{self._folder}: this network cannot continue prefixes, so each candidate is scored separately")
-        return False
+        self._shares = np.allclose(shared, alone, rtol=self._tolerance)
+        if not self._shares:
+            one = "separately" if self._pads else "in a batch of its own"
+            log.warning(f"{self._folder}: this network cannot continue prefixes, so each candidate is scored {one}")
 
     def _key(self, sentence: Sentence, hypothesis: Sequence[str]) -> bytes:
         """Return the cache key of a candidate."""
@@ -195,7 +213,8 @@ class Pretrained:
 
 def _signature(folder: str, options: Options, languages: Sequence[str], precision: str) -> str:
     """Return the settings and digests of all files that determine the values."""
-    content = "".join(digest(path) for path in sorted(Path(folder).iterdir()) if path.is_file())
+    files = [path for path in sorted(Path(folder).iterdir()) if path.is_file() and not path.name.startswith(".")]
+    content = "".join(map(digest, files))
     settings = [
         ",".join(languages) if any(languages) else "",
         f"text:{options.text}",
@@ -209,8 +228,8 @@ def _signature(folder: str, options: Options, languages: Sequence[str], precisio
 
 
 def _token_bytes(opened: Opened) -> int:
-    """Return an upper bound of the bytes of the keys and values of a token in all layers."""
-    config = opened.model.config
+    """Return about the bytes of the keys and values of a token in all layers."""
+    config = opened.model.config.get_text_config(decoder=True)
     layers = getattr(config, "decoder_layers", None) or config.num_hidden_layers
     # An encoder-decoder has keys and values of target tokens and of source tokens.
     return 2 * int(layers) * int(config.hidden_size) * int(opened.model.dtype.itemsize)

@@ -50,6 +50,6 @@ def _read_truecaser(path: str) -> Any:
     try:
         return sacremoses.MosesTruecaser(load_from=path)
     except OSError as error:
-        raise InputError(f"{path}: {reason_of(error)}") from None
+        raise InputError(reason_of(error)) from None
     except Exception as error:  # the file is parsed without checks
         raise InputError(f"{path}: not a truecasing model ({error})") from None

@@ -85,8 +85,8 @@ class PretrainedTranslator:
     def _scored(
         self, sources: Sequence[tuple[str, ...]], texts: Sequence[Sequence[tuple[str, ...]]]
     ) -> list[list[Translation]]:
-        """Return the translations of each source, sorted by value."""
-        distinct = [tuple(dict.fromkeys(part)) for part in texts]
+        """Return the translations of each source, sorted by value, without those that are too long to be scored."""
+        distinct = [tuple(filter(self._reader.fits, dict.fromkeys(part))) or ((),) for part in texts]
         sentences = [Sentence(place, source, distinct[place]) for place, source in enumerate(sources)]
         values = iter(self._reader.read(sentences, [NAME]).values[NAME].tolist())
         scored = []

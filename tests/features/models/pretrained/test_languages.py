@@ -82,6 +82,8 @@ def test_languages_are_found_by_codes_of_other_kinds(
         ("mbart", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]. Known: 'ar_AR, "),
         ("marian", "", "a tokenizer of several languages, expected hf:DIR[SOURCE,TARGET]. Known: 'deu, nld'"),
         ("fsmt", "[en,de]", "a tokenizer of de and en, expected hf:DIR or hf:DIR[de,en]"),
+        ("t5", "", "a model of several tasks, expected hf:DIR[SOURCE,TARGET] with one of de-en"),
+        ("llama", "[foo,de]", "'foo' is not a code of a language"),
         ("t5", "[en,de]", "no task for en-de, expected one of de-en. A template can have the prefix of another task"),
         ("nllb", "[eng_Latn]", "expected hf:DIR[SOURCE,TARGET], found 1 language"),
         ("nllb", "[deu_Latn,eng_Latn,fra_Latn]", "expected hf:DIR[SOURCE,TARGET], found 3 languages"),
@@ -125,4 +127,4 @@ def test_known_languages_stand_where_the_model_expects_them(
     reads, writes = (tokenizer.convert_tokens_to_ids(tokens.split(" ")) for tokens in (source, target))
     sentence = Sentence(0, ("die", "Zeitung"), (("the", "newspaper"),))
     brackets = languages.replace("]", ",text=tokens]") or "[text=tokens]"
-    assert encoding(folder, brackets)([sentence]) == ([tuple(reads)], [[tuple(writes)]])
+    assert encoding(folder, brackets)([sentence]) == [(tuple(reads), tuple(writes))]

@@ -31,11 +31,12 @@ SENTENCES = [
     Sentence(3, ("Zeitung", "die", "die"), ((), ("die",), ("die", "the"))),
 ]
 LANGUAGES = {"nllb": "deu_Latn,eng_Latn,", "m2m100": "de,en,", "mbart": "de_DE,en_XX,", "mbart50": "de_DE,en_XX,"}
-LANGUAGES |= {"marian": "eng,deu,"}
+LANGUAGES |= {"marian": "eng,deu,", "t5": "de,en,"}
 STYLES = ["marian", "opus", "m2m100", "nllb", "mbart", "mbart50", "t5"]
 
 
 def opened(folder: Path, more: str = "text=tokens", **settings: Any) -> Pretrained:
+    """Open a model with its languages."""
     return Pretrained((f"{folder}[{LANGUAGES.get(folder.name, '')}{more}]",), Resources("cpu", **settings))
 
 
@@ -48,13 +49,13 @@ def by_the_library(folder: Path, double: bool) -> list[float]:
     import torch
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    if folder.name in LANGUAGES and folder.name != "marian":
+    if folder.name in LANGUAGES and folder.name not in ("marian", "t5"):
         tokenizer.src_lang, tokenizer.tgt_lang = LANGUAGES[folder.name].split(",")[:2]
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     model = model.double() if double else model
     scores = []
     for each in SENTENCES:
-        prefix = ">>deu<< " if folder.name == "marian" else ""
+        prefix = {"marian": ">>deu<< ", "t5": "die the "}.get(folder.name, "")
         source = tokenizer(prefix + " ".join(each.source), return_tensors="pt")
         for hypothesis in each.hypotheses:
             labels = tokenizer(text_target=" ".join(hypothesis), return_tensors="pt")["input_ids"]
@@ -124,7 +125,7 @@ def test_without_memory_a_batch_is_halved(
     np.testing.assert_allclose(values(model), wanted, atol=1e-5)
     assert "out of memory, 10 candidates are scored in two parts" in capsys.readouterr().err
     monkeypatch.setattr(reader, "score_prefixes", lambda *_: exec("raise MemoryError"))
-    with pytest.raises(InputError, match="out of memory for a single candidate of 2 subwords"):
+    with pytest.raises(InputError, match="opus: out of memory for a single candidate of 2 subwords"):
         values(model)
 
 
@@ -163,9 +164,9 @@ def llama_by_hand(folder: Path, prompt: str, text: str) -> float:
     ("template", "prompt", "text"),
     [
         (None, "<s>", "▁the ▁newspaper </s>"),
-        ("{source} die", "▁die ▁Zeitung ▁die", "▁the ▁newspaper </s>"),
-        ("the {source} die {candidate}", "▁the ▁die ▁Zeitung ▁die", "▁the ▁newspaper </s>"),
-        ("{source} die {candidate} Zeitung", "▁die ▁Zeitung ▁die", "▁the ▁newspaper ▁Zeitung"),
+        ("{source} die", "▁die ▁Zeitung", "▁die ▁the ▁newspaper </s>"),
+        ("the {source} die {candidate}", "▁the ▁die ▁Zeitung", "▁die ▁the ▁newspaper </s>"),
+        ("{source} die {candidate} Zeitung", "▁die ▁Zeitung", "▁die ▁the ▁newspaper ▁Zeitung"),
     ],
 )
 def test_a_causal_language_model(make: Make, tmp_path: Path, template: str | None, prompt: str, text: str) -> None:
@@ -176,6 +177,57 @@ def test_a_causal_language_model(make: Make, tmp_path: Path, template: str | Non
     more = f"text=tokens,template={tmp_path / 'template'}" if template else "text=tokens"
     found = values(opened(folder, more), [*SENTENCES[1:], SENTENCES[0]])
     assert found[-4] == found[-1] == pytest.approx(llama_by_hand(folder, prompt, text), abs=1e-4)
+
+
+def test_a_candidate_that_merges_with_the_prompt(make: Make, tmp_path: Path) -> None:
+    """Its value, and those of others, do not depend on which candidates are scored together."""
+    folder = make("llama")
+    (tmp_path / "template").write_text("{source} new{candidate}")  # "▁new" and "spaper" are "▁newspaper"
+    model = opened(folder, f"text=tokens,template={tmp_path / 'template'}", cache=str(tmp_path / "cache"))
+    texts = (("spaper",), ("the",), ("s", "the"))
+    together = values(model, [Sentence(0, ("die",), texts)])
+    for text, value in zip(texts, together, strict=True):
+        alone = model.alone(Sentence(0, ("die",), (text,)), ["logprob"]).values["logprob"]
+        assert alone[0] == pytest.approx(value, abs=1e-4)
+    more = values(model, [Sentence(0, ("die",), (*texts, ("spaper", "die")))])
+    assert more[:3].tolist() == together.tolist()
+
+
+def test_gpt2(tmp_path: Path) -> None:
+    """One token begins and ends its texts, and the maximum of its positions has another name."""
+    tokens = {token: number for number, token in enumerate(["<|endoftext|>", *"abc"])}
+    tokenizer = transformers.GPT2Tokenizer(tokens, [], bos_token="<|endoftext|>", add_bos_token=True)
+    config = transformers.GPT2Config(
+        vocab_size=4, n_positions=8, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0,
+        initializer_range=0.5,
+    )  # fmt: skip
+    model = transformers.GPT2LMHeadModel(config)
+    for part in (tokenizer, model):
+        part.save_pretrained(tmp_path / "gpt2")
+    found = values(opened(tmp_path / "gpt2"), [Sentence(0, (), ((), ("a",)))])
+    import torch
+
+    with torch.no_grad():
+        rows = model.eval()(input_ids=torch.tensor([[0, 1]])).logits[0].log_softmax(-1)
+    assert found.tolist() == pytest.approx([float(rows[0, 0]), float(rows[0, 1] + rows[1, 0])], abs=1e-4)
+    with pytest.raises(
+        InputError, match=r"gpt2: sentence 0: 10 subwords, more than the model's maximum of 8: 'aaaaaaaa"
+    ):
+        values(opened(tmp_path / "gpt2"), [Sentence(0, (), (("aaaaaaaa",),))])
+
+
+def test_a_network_that_looks_at_later_tokens(tmp_path: Path) -> None:
+    config = transformers.RobertaConfig(
+        vocab_size=20, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        initializer_range=0.5,
+    )  # fmt: skip
+    transformers.RobertaForCausalLM(config).save_pretrained(tmp_path / "roberta")
+    tokenizer = transformers.GPT2Tokenizer(
+        {token: number for number, token in enumerate(["</s>", *"abc"])}, [], eos_token="</s>"
+    )
+    tokenizer.save_pretrained(tmp_path / "roberta")
+    with pytest.raises(InputError, match="roberta: not a causal language model, as tokens depend on later ones"):
+        opened(tmp_path / "roberta")
 
 
 def test_natural_text_is_the_default(make: Make) -> None:
@@ -197,13 +249,17 @@ def test_texts_longer_than_the_model_reads(make: Make) -> None:
     """The model reads 64 subwords."""
     model = opened(make("opus"))
     for source, text in ((("die",) * 64, ("the",)), (("die",), ("the",) * 64)):
-        with pytest.raises(InputError, match=r"feature 'hf': 65 subwords, more than the model's maximum of 64: '\w+ "):
+        with pytest.raises(
+            InputError, match=r"opus: sentence 0: 65 subwords, more than the model's maximum of 64: '\w+ "
+        ):
             values(model, [Sentence(0, source, (text,))])
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model(make: Make) -> None:
     model = opened(make("opus", size=7))
-    with pytest.raises(InputError, match=r"opus: the tokenizer has token 7, the model has 7 tokens only: 'Zeitung "):
+    with pytest.raises(
+        InputError, match=r"opus: sentence 2: the tokenizer has token 7, the model has 7 tokens only: 'Zeitung "
+    ):
         values(model, [SENTENCES[2]])
 
 
@@ -246,7 +302,7 @@ def changed(name: str, value: object) -> Callable[[Path], None]:
         (without_tokenizer, "(no tokenizer|not a model that transformers can read)"),
         (changed("architectures", ["BertForMaskedLM"]), "expected a seq.* language model, found 'BertForMaskedLM'"),
         (changed("model_type", None), r"not a model that transformers can read .*config\.json without model_type"),
-        (shutil.rmtree, "not a model that transformers can read"),
+        (shutil.rmtree, "no such folder"),
     ],
 )
 def test_folders_that_are_no_models(make: Make, change: Callable[[Path], None], message: str) -> None:

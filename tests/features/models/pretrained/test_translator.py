@@ -58,7 +58,7 @@ def test_tokens_of_natural_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("style", "options"), [("opus", ""), ("nllb", "de,en"), ("mbart", "de,en"), ("m2m100", "de,en"), ("t5", "")]
+    ("style", "options"), [("opus", ""), ("nllb", "de,en"), ("mbart", "de,en"), ("m2m100", "de,en"), ("t5", "de,en")]
 )
 def test_translations_have_the_values_of_the_feature(make: Make, style: str, options: str) -> None:
     folder = make(style)
@@ -151,7 +151,7 @@ def test_the_command(make: Make, command: Command, write: Write) -> None:
     ("more", "message"),
     [
         ([], "option 'form' is missing, the form of the translations"),
-        (["--like", "LIKE", "--backward"], "a pretrained model has no --backward"),
+        (["--like", "LIKE", "--backward"], "a pretrained model cannot be used with --backward"),
         (["--like", "LIKE", "models/other"], "a pretrained model cannot be combined with other models"),
         (["--like", "none"], "none: No such file or directory"),
     ],
