@@ -22,8 +22,8 @@ EXAMPLES = """\
 Several models form an ensemble, which averages their distributions. They must have the same direction, the same
 target vocabulary and the same order of words (left to right or right to left). The only feature of an n-best list is
 the log-probability of each translation, the same value that `score` computes. `merge` combines the list with the list
-of Moses. The translations of a pretrained model of transformers, hf:DIR as in features, are tokenized like the text of
---like."""
+of Moses. The translations of a pretrained model of transformers, hf:DIR as in features, get the tokenization and the
+case of the text of --like."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="translate text of the target language to the source language, with backward models",
     )
-    read("--like", help="tokenized text of the target language, for hf:DIR: translations get its form")
+    read("--like", help="tokenized text of the target language, for hf:DIR: translations get its tokenization and case")
     add_device(parser)
     add_precision(parser)
     add, read, _ = declarers(parser.add_argument_group("rare options"))
@@ -95,14 +95,12 @@ def _translator(arguments: argparse.Namespace, beam: "Beam") -> "Translates":
     pretrained = [text for text in arguments.models if is_pretrained(text)]
     if not pretrained:
         if arguments.like:
-            raise InputError("--like is for hf:DIR: models of `train` translate into the form of their corpus")
+            raise InputError("--like is for hf:DIR: models of `train` translate into the tokens of their corpus")
         unknown = Replacement(arguments.unknown, arguments.backward)
         return Translator(arguments.models, beam, unknown, resources, arguments.backward)
     if len(arguments.models) > 1 or arguments.backward:
-        fault = (
-            "cannot be combined with other models" if len(arguments.models) > 1 else "cannot be used with --backward"
-        )
-        raise InputError(f"{pretrained[0]}: a pretrained model {fault}")
+        other = "other models" if len(arguments.models) > 1 else "--backward"
+        raise InputError(f"{pretrained[0]}: a pretrained model cannot be combined with {other}")
     from features.kinds.pretrained import require_transformers
 
     require_transformers()

@@ -81,7 +81,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
 
 
 def try_features(experiment: Experiment, resources: Resources) -> None:
-    """Score the first sentence of dev with features that need no model of ours, unless an earlier run has read the list.
+    """Score the first sentence of dev with features that need no model of ours, unless a run has read the list.
 
     Pretrained models are loaded on the CPU, since this process keeps the memory of a GPU.
 

@@ -1,4 +1,4 @@
-"""The form of the tokenized text of a Moses system, and natural text in this form."""
+"""Tokenization and case of the text of a Moses system, and natural text with them."""
 
 import itertools
 from collections.abc import Sequence
@@ -107,8 +107,8 @@ def with_form(model: str, path: str) -> str:
     if not any(map(tokens, lines)):
         raise empty_file(path)
     form, same = find_form(lines, two_letters(options.language or (*options.languages, "")[-1]))
-    log.info(f"{folder}: translations have the form {form.text}, which {same:.0%} of the lines of {path} have")
+    log.info(f"{folder}: translations are tokenized as {form.text}, which {same:.0%} of the lines of {path} are")
     if same < REPRODUCED:
-        log.warning(f"{path}: {1 - same:.0%} of the lines have a form that translations of {folder} do not have")
+        log.warning(f"{path}: {1 - same:.0%} of the lines are tokenized otherwise than translations of {folder}")
     brackets = split_values(request.argument)[1]
     return f"{request.kind}:{folder}[{','.join([*brackets, f'form={form.text}'])}]"

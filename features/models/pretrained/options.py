@@ -25,7 +25,7 @@ class Options:
         language: language of the candidates for the detokenizer, empty for the target language.
         template: file with the text around source and candidate, or empty for none.
         truecaser: file with a truecasing model of Moses, applied to the candidates, or empty for none.
-        form: form of the model's own translations (`features.models.pretrained.form`), or empty.
+        form: tokenization and case of the model's own translations (`features.models.pretrained.form`), or empty.
     """
 
     languages: tuple[str, ...] = ()

@@ -144,10 +144,8 @@ class Pretrained:
             size = len(sources[place]) + len(target)
             # A prompt of one token leaves nothing to read before its candidates, which networks need of all or none.
             single = {len(sources[each]) == 1 for each in (candidates[start][0], place)}
-            full = (
-                not (self._shares or self._pads)
-                or (number - start + 1) * self._row_bytes(max(longest, size)) > MEMORY[self.device.type]
-            )
+            needed = (number - start + 1) * self._row_bytes(max(longest, size))
+            full = needed > MEMORY[self.device.type] or not (self._shares or self._pads)
             if number > start and (full or len(single) > 1):
                 yield candidates[start:number]
                 start, longest = number, 0

@@ -53,7 +53,9 @@ def test_translations_join_the_lists(make: Make, command: Command, folder: Path)
     extend('[pretrained]\nOpus = { model = "hf:marian[en,de]", candidates = 3 }\n[features]\nHF = "hf:marian[en,de]"\n')
     status, _, err = command("run", "e.toml")
     assert status == 0, err
-    assert f"{model}: translations have the form lower+escaped, which 100% of the lines of {folder / 'dev.en'}" in err
+    assert (
+        f"{model}: translations are tokenized as lower+escaped, which 100% of the lines of {folder / 'dev.en'}" in err
+    )
     translated = command("translate", "hf:marian[en,de]", "--source", "test.de", "--like", "dev.en", "--beam", 3)[1]
     assert Path("work/test.translations.Opus").read_bytes() == translated
     manifest = json.loads(Path("work/reranker/reranker.json").read_bytes())

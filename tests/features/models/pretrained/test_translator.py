@@ -111,7 +111,7 @@ def test_the_form_of_a_text(make: Make, write: Write, warned: Warned) -> None:
     assert with_form(f"{model}[de,en]", text) == f"{model}[de,en,form=lower+escaped]"
     assert with_form(f"{model}[form=keep]", text) == f"{model}[form=keep]"
     other = write("other", "x , y.z ( a ) --- b c\u00a0\n")
-    with warned(f"{other}: 100% of the lines have a form that translations of .*/opus do not have"):
+    with warned(f"{other}: 100% of the lines are tokenized otherwise than translations of .*/opus"):
         with_form(model, str(other))
     with pytest.raises(InputError, match="empty"):
         with_form(model, str(write("empty", "\n")))
@@ -138,7 +138,7 @@ def test_the_command(make: Make, command: Command, write: Write) -> None:
     like, nbest = write("like", "the newspaper\n"), write("list", "")
     start = ["translate", f"hf:{folder}[en,de]", "--source", source, "--beam", 4]
     status, _, err = command(*start, "--like", like, "--nbest", 2, "--output", nbest)
-    assert status == 0 and "translations have the form lower+escaped, which 100% of" in err
+    assert status == 0 and "translations are tokenized as lower+escaped, which 100% of" in err
     status, out, err = command("score", nbest, "--source", source, "--feature", f"A=hf:{folder}[en,de]")
     assert status == 0, err
     for line in out.decode().splitlines():
@@ -151,7 +151,7 @@ def test_the_command(make: Make, command: Command, write: Write) -> None:
     ("more", "message"),
     [
         ([], "option 'form' is missing, the form of the translations"),
-        (["--like", "LIKE", "--backward"], "a pretrained model cannot be used with --backward"),
+        (["--like", "LIKE", "--backward"], "a pretrained model cannot be combined with --backward"),
         (["--like", "LIKE", "models/other"], "a pretrained model cannot be combined with other models"),
         (["--like", "none"], "none: No such file or directory"),
     ],
