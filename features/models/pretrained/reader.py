@@ -49,7 +49,7 @@ class Pretrained:
         part: number of candidates after which progress is shown. A whole batch can take minutes.
 
     Raises:
-        InputError: transformers is not installed, the folder has no such model, or an option is wrong.
+        InputError: the folder has no such model, or an option is wrong.
     """
 
     group, part = GROUP, PART
