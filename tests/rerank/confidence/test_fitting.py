@@ -298,11 +298,7 @@ def test_other_files(write: Callable[..., Path]) -> None:
 
 def test_a_file_of_format_3_gives_the_same_estimates() -> None:
     """The file was written before names changed. All else of the two files is equal."""
-    old, present = (
-        Path(__file__).parent / "format3.json",
-        Path(__file__).parents[2] / "expected" / "experiment.confidence.json",
-    )
-    one, other = (read_confidence(str(path)) for path in (old, present))
+    one, other = (read_confidence(str(Path(__file__).parent / f"format{number}.json")) for number in (3, 4))
     assert (one.best_predictor, one.dev, one.units.dense) == (other.best_predictor, other.dev, other.units.dense)
     for regression, same in ((one.quality, other.quality), (one.helped, other.helped)):
         assert regression.names == same.names
