@@ -164,7 +164,7 @@ class FeatureRequest:
         try:
             return list(lexer)
         except ValueError as error:
-            raise InputError(f"feature 'command:{self.argument}': {error}") from None
+            raise InputError(f"feature '{self.text}': {error}") from None
 
 
 def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
@@ -178,7 +178,7 @@ def split_values(argument: str) -> tuple[str, tuple[str, ...]]:
 def is_pretrained(model: str) -> bool:
     """Return whether the name of a model is that of a pretrained one, `hf:DIR`, instead of a folder of our own."""
     row = row_of(model)
-    return row is not None and row.takes == "folder"
+    return row is not None and row.translates
 
 
 def parts_of(model: str) -> list[str]:

@@ -42,7 +42,8 @@ class Kind:
         fixed: whether the weight is 1 by default and never tuned. `is_fixed` recognizes its labels.
         requires: `module:function` that raises `InputError` if a package that the kind needs is not installed.
         marks: substrings of a file name that determine how the file is used.
-        options: names of options in brackets whose values are files.
+        options: names of options in brackets whose values are files or folders.
+        translates: whether its models can also translate.
     """
 
     target: str
@@ -62,6 +63,7 @@ class Kind:
     requires: str = ""
     marks: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    translates: bool = False
 
     def marks_of(self, path: str) -> tuple[str, ...]:
         """Return the marks in the name of a file, ignoring the name of its folder."""
@@ -117,9 +119,14 @@ FEATURES: dict[str, Kind] = {
         "scores of another tool, one line per candidate", "FILE", "files", of_decoder=True, one_list=True),
     "command": Kind("features.kinds.external:Command", "Command",
         "values that a program prints for each line with source, tab, candidate", "COMMAND", "shell"),
+    "server": Kind("features.kinds.external:Server", "Server",
+        "as command, for a program that keeps running: an empty line ends each list", "COMMAND", "shell"),
+    "comet": Kind("features.kinds.comet:Comet", "Comet",
+        "score of a COMET model, which runs in a Python environment of its own", "DIR", "folder",
+        options=("truecaser", "encoder")),
     "hf": Kind("features.kinds.pretrained:HuggingFace", "HF",
         "log-probability by a local Hugging Face model, DIR[LANG,LANG] for a multilingual one",
-        "DIR", "folder", options=("template", "truecaser"),
+        "DIR", "folder", options=("template", "truecaser"), translates=True,
         requires="features.kinds.pretrained:require_transformers"),
 }  # fmt: skip
 

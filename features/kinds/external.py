@@ -1,19 +1,15 @@
 """Scores of other tools, read from a file or from a running program."""
 
-import os
 import re
-import selectors
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from features.arrays import Array
 from features.feature import ListFeature, Resources, Sentence
-from features.processes import killed_with_parent
-from moses_io.files.errors import Fault, InputError, at, shown
+from features.programs import RunningProgram, ask
+from moses_io.files.errors import InputError, at, shown
 from moses_io.files.streams import digest, name_of
 from moses_io.files.text import encode, no_number, number, read_lines, tokens
 
@@ -148,83 +144,6 @@ class Scores(ListFeature):
             raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has {self._next}")
 
 
-LONGEST = 1 << 16
-"""Maximum bytes of an output line."""
-
-PATIENCE = 10.0
-"""Timeout in seconds: for a program to end after it closed its output, or for its output to close after it ended."""
-
-
-def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
-    """Run a shell command in a folder, write a text to its stdin and return its output.
-
-    The program need not read the whole text. It and its process group are killed when this function returns or raises.
-
-    Raises:
-        Fault: the program fails, prints more than `lines` lines or a line longer than `LONGEST`, or does not end after
-            it closed its output.
-    """
-    program = subprocess.Popen(
-        command,
-        shell=True,
-        cwd=folder or None,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-    )
-    assert program.stdin and program.stdout
-    try:
-        with killed_with_parent(program):
-            with program.stdin, program.stdout:
-                printed = _talk(program, program.stdin, program.stdout, text, lines)
-            status = program.wait(PATIENCE)  # stdin is closed: a program that reads it can end
-    except subprocess.TimeoutExpired:
-        raise Fault("closed its output, but does not end") from None
-    if status:
-        raise Fault(f"exit status {status}")
-    return printed
-
-
-def _talk(program: "subprocess.Popen[bytes]", stdin: IO[bytes], stdout: IO[bytes], text: bytes, lines: int) -> bytes:
-    """Write the text and read the output, each as soon as the program is ready, until the output ends."""
-    printed, count, unread = bytearray(), 0, memoryview(text)
-    # Reading and writing alternate: with blocking writes, both sides could wait for each other on full pipes.
-    os.set_blocking(stdin.fileno(), False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(stdin, selectors.EVENT_WRITE)
-        selector.register(stdout, selectors.EVENT_READ)
-        while True:
-            ready = [key.fileobj for key, _ in selector.select(PATIENCE)]
-            if not ready and program.poll() is not None:
-                raise Fault("ended, but left a process that keeps its output open")
-            if stdin in ready:
-                unread = _write(stdin, unread)
-                if not unread:
-                    selector.unregister(stdin)
-                    stdin.close()
-            if stdout in ready:
-                block = os.read(stdout.fileno(), LONGEST)
-                if not block:
-                    return bytes(printed)
-                printed += block
-                count += block.count(b"\n")
-                if count > lines:
-                    raise Fault(f"more than {lines} lines for {lines} candidates")
-                if len(printed) - printed.rfind(b"\n") > LONGEST:
-                    raise Fault(f"line {count + 1} has more than {LONGEST} bytes")
-
-
-def _write(stdin: IO[bytes], text: memoryview) -> memoryview:
-    """Write as much as the program accepts and return the rest, which is empty if it closed its stdin."""
-    try:
-        return text[os.write(stdin.fileno(), text[:LONGEST]) :]
-    except BlockingIOError:
-        return text
-    except BrokenPipeError:
-        return text[:0]
-
-
 class Command:
     """Values that a program prints. It reads lines `source TAB candidate` and prints a line of values for each.
 
@@ -235,28 +154,62 @@ class Command:
             end after its output.
     """
 
+    kind = "command"
+
     def __init__(self, argument: str, resources: Resources) -> None:
-        self._command, self._folder = argument, resources.folder
-        self.signature = f"command|{argument}"
+        self._argument, self._folder = argument, resources.folder
+        self.signature = f"{self.kind}|{argument}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """Return the values, (N, values)."""
-        pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        text = "".join(f"{' '.join(source)}\t{' '.join(hypothesis)}\n" for source, hypothesis in pairs)
-        with at(f"feature 'command:{self._command}': "):
-            printed = ask(self._command, encode(text), len(pairs), self._folder)
-        lines = printed.decode(errors="replace").removesuffix("\n").split("\n") if printed else []
-        rows = list(self._numbers(lines))
-        if len(rows) != len(pairs) or len({len(row) for row in rows}) != 1:
-            counts = f"{len(rows)} lines of numbers for {len(pairs)} candidates"
-            raise InputError(f"feature 'command:{self._command}': {counts}")
-        return np.array(rows)
+        with at(f"feature '{self.kind}:{self._argument}': "):
+            return read_values(self._lines(sentences), sum(len(each.hypotheses) for each in sentences))
 
-    def _numbers(self, lines: Sequence[str]) -> Iterator[list[float]]:
-        for place, line in enumerate(lines, start=1):
-            values = _numbers(line.rstrip("\r"))
-            if not _good(values):
-                raise InputError(
-                    f"feature 'command:{self._command}': line {place}: expected numbers, found {shown(line)}"
-                )
-            yield [value for value in values if value is not None]
+    def _lines(self, sentences: Sequence[Sentence]) -> list[str]:
+        """Return the lines that the program prints."""
+        text = "".join(map(lines_of, sentences))
+        printed = ask(self._argument, encode(text), text.count("\n"), self._folder)
+        return printed.decode(errors="replace").removesuffix("\n").split("\n") if printed else []
+
+
+class Server(Command):
+    """Values that a program prints, like `Command`, but the program is started once and keeps running.
+
+    It reads lines `source TAB candidate`, with an empty line after the candidates of each sentence. It then prints a
+    line of values for each candidate and flushes its output.
+    """
+
+    kind = "server"
+
+    def __init__(self, argument: str, resources: Resources) -> None:
+        super().__init__(argument, resources)
+        self._program = RunningProgram(argument, self._folder)
+
+    def _lines(self, sentences: Sequence[Sentence]) -> list[str]:
+        """Return the lines that the program prints."""
+        scored = [each for each in sentences if each.hypotheses]
+        text = "".join(lines_of(each) + "\n" for each in scored)
+        return self._program.ask(encode(text), sum(len(each.hypotheses) for each in scored))
+
+
+def lines_of(sentence: Sentence) -> str:
+    """Return a line `source TAB candidate` for each candidate of a sentence."""
+    source = " ".join(sentence.source)
+    return "".join(f"{source}\t{' '.join(hypothesis)}\n" for hypothesis in sentence.hypotheses)
+
+
+def read_values(lines: Sequence[str], count: int) -> Array:
+    """Parse the lines that a program printed for `count` candidates. Return (count, values).
+
+    Raises:
+        InputError: a line has no numbers, or there is not one line with equally many values for each candidate.
+    """
+    rows = []
+    for place, line in enumerate(lines, start=1):
+        values = _numbers(line.rstrip("\r"))
+        if not _good(values):
+            raise InputError(f"line {place}: expected numbers, found {shown(line)}")
+        rows.append(values)
+    if len(rows) != count or len({len(row) for row in rows}) > 1:
+        raise InputError(f"{len(rows)} lines of numbers for {count} candidates")
+    return np.array(rows, dtype=np.float64)

@@ -218,7 +218,7 @@ class Costs:
 
     def _pretrained(self, folder: str, steps: float) -> float:
         """Return the seconds of a core in which the decoder of a pretrained model computes some words."""
-        size = sum(path.stat().st_size for path in Path(folder).iterdir() if path.is_file())
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         return BYTE * size * steps
 
     def _each(self, size: ListSize, seconds: float) -> float:
@@ -235,10 +235,13 @@ class Costs:
         """Return the work of computing features that read the same models, of a list or its shortlist."""
         size = self._merged(name, shortlist)
         folders = {folder for request in requests for reader in request.readers for folder in reader}
-        pretrained = [request.parts[0] for request in requests if request.row.takes == "folder"]
+        pretrained = [request for request in requests if request.row.takes == "folder"]
         if pretrained:
-            steps = SHARED * size.words + size.source
-            seconds = sum(self._pretrained(folder, steps) for folder in pretrained)
+            seconds = 0.0
+            for request in pretrained:
+                # COMET's models read each candidate as a whole.
+                steps = (SHARED if request.row.translates else 1) * size.words + size.source
+                seconds += self._pretrained(request.parts[0], steps)
             return Work("score", START + self._factors.forward * seconds + self._each(size, READ))
         if not folders:
             texts = self._factors.lists * TEXT * size.words * len(requests)

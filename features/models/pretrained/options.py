@@ -1,8 +1,7 @@
-"""The argument of feature `hf`: a folder, and in brackets languages and options."""
+"""The argument of features `hf` and `comet`: a folder, and in brackets languages and options."""
 
-from dataclasses import dataclass, fields
-
-import langcodes
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from features.request import split_values
 from moses_io.files.errors import InputError, at, counted, nearest, shown
@@ -26,6 +25,7 @@ class Options:
         template: file with the text around source and candidate, or empty for none.
         truecaser: file with a truecasing model of Moses, applied to the candidates, or empty for none.
         form: tokenization and case of the model's own translations (`features.models.pretrained.form`), or empty.
+        encoder: folder with the encoder of a COMET model, or empty for its default.
     """
 
     languages: tuple[str, ...] = ()
@@ -34,10 +34,20 @@ class Options:
     template: str = ""
     truecaser: str = ""
     form: str = ""
+    encoder: str = ""
 
 
-def parse_options(argument: str) -> tuple[str, Options]:
+NAMES = ("text", "language", "template", "truecaser", "form")
+"""Options of feature `hf`."""
+
+
+def parse_options(argument: str, names: Sequence[str] = NAMES, kind: str = "hf") -> tuple[str, Options]:
     """Parse `DIR`, `DIR[SOURCE,TARGET]` or `DIR[SOURCE,TARGET,NAME=VALUE,…]`.
+
+    Args:
+        argument: the text to parse.
+        names: names of the options that the kind has.
+        kind: kind of the feature, for messages.
 
     Raises:
         InputError: an unknown or repeated option, an unknown filter, or a wrong number of languages.
@@ -45,24 +55,30 @@ def parse_options(argument: str) -> tuple[str, Options]:
     folder, parts = split_values(argument)
     languages = tuple(part for part in parts if "=" not in part)
     if len(languages) not in (0, 2):
-        expected = "expected hf:DIR[SOURCE,TARGET]"
+        expected = f"expected {kind}:DIR[SOURCE,TARGET]"
         raise InputError(f"{folder}: {expected}, found {counted(len(languages), 'language')}")
-    names = [field.name for field in fields(Options) if field.name != "languages"]
     given: dict[str, str] = {}
     for name, _, value in (part.partition("=") for part in parts if "=" in part):
         if name not in names:
-            raise InputError(f"{folder}: unknown option {shown(name)}{nearest(name, names)}")
+            raise InputError(f"{folder}: unknown option {shown(name)}{nearest(name, list(names))}")
         if name in given or not value:
             raise InputError(f"{folder}: option {shown(name)} {'occurs twice' if value else 'has no value'}")
         given[name] = value
     options = Options(languages, **given)
     with at(f"{folder}: option text: "):
         Filters(filters_of(options))
-    if options.language and not langcodes.tag_is_valid(options.language):
+    if options.language and not _is_language(options.language):
         raise InputError(f"{folder}: option language: {shown(options.language)} is not a code of a language")
     if options.truecaser and options.text != NATURAL:
         raise InputError(f"{folder}: option 'truecaser' needs text={NATURAL}, found text={options.text}")
     return folder, options
+
+
+def _is_language(code: str) -> bool:
+    import langcodes  # of the extra `hf`, which COMET does not need
+
+    valid: bool = langcodes.tag_is_valid(code)
+    return valid
 
 
 def filters_of(options: Options) -> str:

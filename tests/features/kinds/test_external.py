@@ -4,14 +4,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from features.kinds.external import ask, read_scores
+from features.kinds.external import read_scores
 from features.request import parse_requests
 from features.table import packaged
 from moses_io.files.errors import InputError
@@ -91,67 +90,6 @@ def test_a_program_is_asked(command: Command, write: Write) -> None:
     assert long.code == []
     with pytest.raises(InputError, match="No closing quotation"):
         _ = parse_requests(["command:awk '{print 1}"])[0].code
-
-
-def content(path: Path) -> str:
-    """Return what is in a file, if it is there and may be read."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def test_the_last_line_of_a_program_needs_no_end(command: Command, write: Write) -> None:
-    asked = ("--source", write("src", "x\ny\n"), "--feature", "X=command:printf '1\\n2\\n3'")
-    assert command("score", write("list", LIST), *asked)[1].count(b" X= ") == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("exit 3", "exit status 3"),
-        ("kill -9 $$", "exit status -9"),
-        ("echo 1", "1 lines of numbers for 3"),
-        ("echo a", "'a'"),
-        ("yes 1", "more than 3 lines for 3 candidates"),
-        ("cat /dev/zero", "line 1 has more than 65536 bytes"),
-        ("seq 3; exec >&-; sleep 60", "closed its output, but does not end"),
-        ("sleep 60 & seq 3", "ended, but left a process that keeps its output open"),
-        ("exec <&- >&-; exit 1", "exit status 1"),
-    ],
-)
-def test_a_program_that_does_not_answer_line_by_line(
-    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    """It is told in one line of messages, soon, and no process is left."""
-    monkeypatch.setattr("features.kinds.external.PATIENCE", 0.2)
-    monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
-    status, _, err = score(command, write, f"Mine=command:{text}")
-    assert (status, f"feature 'command:{text}': " in err, message in err) == (2, True, True)
-    ends = time.monotonic() + 5
-    while left := [path for path in Path("/proc").glob("[0-9]*/environ") if "MARK_OF_THIS_TEST" in content(path)]:
-        assert time.monotonic() < ends, left
-
-
-@pytest.mark.parametrize("text", ["seq 3", "exec <&-; seq 3", "sleep 0.5; seq 3", "cut -c 1-0; seq 3; sleep 0.1"])
-def test_a_program_need_not_read_nor_hurry(
-    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.setattr("features.kinds.external.PATIENCE", 0.2)
-    status, out, err = score(command, write, f"Mine=command:{text}")
-    assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
-
-
-def test_a_program_may_close_its_output_before_it_has_read_its_input() -> None:
-    """The text is larger than a pipe holds, so the program reads it to the end only if its stdin is closed."""
-    assert ask("echo 1; exec >&-; cat >/dev/null", b"x\ty\n" * 200_000, 1) == b"1\n"
-
-
-def test_a_program_reads_and_writes_more_than_pipes_hold() -> None:
-    text = b"x y\tz\n" * 200_000
-    assert ask("cat", text, 200_000) == text
-    assert ask("seq 200000", text, 200_000).count(b"\n") == 200_000
-    assert ask("true", text, 1) == b""
 
 
 MODULE = '''

@@ -1,0 +1,176 @@
+"""Programs that score candidates: they read lines on stdin and print lines on stdout."""
+
+import os
+import selectors
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import IO
+
+from features.processes import killed_with_parent
+from moses_io.files.errors import Fault, counted, shown
+
+LONGEST = 1 << 16
+"""Maximum bytes of an output line."""
+
+PATIENCE = 10.0
+"""Timeout in seconds: for a program to end after it closed its output, or for its output to close after it ended."""
+
+
+def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
+    """Run a shell command in a folder, write a text to its stdin and return its output.
+
+    The program need not read the whole text. It and its process group are killed when this function returns or raises.
+
+    Raises:
+        Fault: the program fails, prints more than `lines` lines or a line longer than `LONGEST`, or does not end after
+            it closed its output.
+    """
+    program = _started(command, folder)
+    assert program.stdin and program.stdout
+    try:
+        with killed_with_parent(program):
+            with program.stdin, program.stdout:
+                printed = _talk(program, text, lines, to_end=True)
+            status = program.wait(PATIENCE)  # stdin is closed: a program that reads it can end
+    except subprocess.TimeoutExpired:
+        raise Fault("closed its output, but does not end") from None
+    if status:
+        raise Fault(f"exit status {status}")
+    return printed
+
+
+class RunningProgram:
+    """A program that keeps running between questions. It is started by the first one.
+
+    It is killed when this object is deleted, or when this process ends. A process that was forked from this one starts
+    a program of its own.
+
+    Args:
+        command: words of the command, or a text for the shell.
+        folder: working folder of the program, or empty for that of this process.
+        quiet: whether to show nothing of what the program prints to stderr, but its last line if it fails.
+    """
+
+    def __init__(self, command: str | Sequence[str], folder: str = "", quiet: bool = False) -> None:
+        self._command, self._folder, self._quiet = command, folder, quiet
+        self._program: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+        self._process = 0  # id of the process that started the program
+
+    def ask(self, text: bytes, lines: int) -> list[str]:
+        """Write a text and return the lines that the program prints, of which it must print `lines`.
+
+        Raises:
+            Fault: the program cannot be started, ends, or prints more lines or a line longer than `LONGEST`.
+        """
+        if not lines:
+            return []
+        if self._program is None or self._process != os.getpid():
+            self._start()
+        assert self._program is not None
+        printed = _talk(self._program, text, lines, to_end=False)
+        if printed.count(b"\n") < lines:
+            raise Fault(self._ended(self._program, printed.count(b"\n"), lines))
+        return printed.decode(errors="replace").removesuffix("\n").split("\n")
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        with ExitStack() as stack:
+            if self._quiet:
+                self._errors = stack.enter_context(tempfile.TemporaryFile())
+            self._program = _started(self._command, self._folder, self._errors)
+            stack.enter_context(killed_with_parent(self._program))
+            for stream in filter(None, (self._program.stdin, self._program.stdout)):
+                stack.enter_context(stream)
+            weakref.finalize(self, _close, stack.pop_all(), self._process)
+
+    def _ended(self, program: "subprocess.Popen[bytes]", printed: int, lines: int) -> str:
+        """Return a message about a program that closed its output too early."""
+        try:
+            status = f"exit status {program.wait(PATIENCE)}"
+        except subprocess.TimeoutExpired:
+            status = "closed its output"
+        message = f"{status} after {counted(printed, 'line')} for {counted(lines, 'candidate')}"
+        if self._errors is None:
+            return message
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        return f"{message} ({shown(last)})" if last else message
+
+
+def _close(stack: ExitStack, process: int) -> None:
+    """Kill a program, unless it belongs to the process that this one was forked from."""
+    if os.getpid() == process:
+        stack.close()
+
+
+def _started(command: str | Sequence[str], folder: str, errors: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
+    try:
+        program = subprocess.Popen(
+            command,
+            shell=isinstance(command, str),
+            cwd=folder or None,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Fault(f"cannot be started ({error.strerror})") from None
+    assert program.stdin
+    # Reading and writing alternate: with blocking writes, both sides could wait for each other on full pipes.
+    os.set_blocking(program.stdin.fileno(), False)
+    return program
+
+
+def _talk(program: "subprocess.Popen[bytes]", text: bytes, lines: int, to_end: bool) -> bytes:
+    """Write the text and read the output, each as soon as the program is ready.
+
+    Args:
+        program: the program.
+        text: its input.
+        lines: maximum number of lines of its output.
+        to_end: whether to close its input after the text and read until the output ends. Otherwise read until the
+            output has all lines, or ends.
+    """
+    stdin, stdout = program.stdin, program.stdout
+    assert stdin and stdout
+    printed, count, unread = bytearray(), 0, memoryview(text)
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdin, selectors.EVENT_WRITE)
+        selector.register(stdout, selectors.EVENT_READ)
+        while to_end or count < lines:
+            ready = [key.fileobj for key, _ in selector.select(PATIENCE)]
+            if not ready and program.poll() is not None:
+                raise Fault("ended, but left a process that keeps its output open")
+            if stdin in ready:
+                unread = _write(stdin, unread)
+                if not unread:
+                    selector.unregister(stdin)
+                    if to_end:
+                        stdin.close()
+            if stdout in ready:
+                block = os.read(stdout.fileno(), LONGEST)
+                if not block:
+                    break
+                printed += block
+                count += block.count(b"\n")
+                if count > lines:
+                    raise Fault(f"more than {lines} lines for {lines} candidates")
+                if len(printed) - printed.rfind(b"\n") > LONGEST:
+                    raise Fault(f"line {count + 1} has more than {LONGEST} bytes")
+    return bytes(printed)
+
+
+def _write(stdin: IO[bytes], text: memoryview) -> memoryview:
+    """Write as much as the program accepts and return the rest, which is empty if it closed its stdin."""
+    try:
+        return text[os.write(stdin.fileno(), text[:LONGEST]) :]
+    except BlockingIOError:
+        return text
+    except BrokenPipeError:
+        return text[:0]

@@ -1,0 +1,135 @@
+"""COMET models, in an environment that the test makes. `MOSES_RERANK_COMET_PYTHON` names one that exists."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from features.feature import Resources, Sentence
+from features.feature_set import FeatureSet
+from features.request import parse_requests
+from moses_io.files.errors import InputError
+
+PYTHON = "MOSES_RERANK_COMET_PYTHON"
+HERE = Path(__file__).parent
+KINDS = ("regression_metric", "referenceless_regression_metric", "unified_metric")
+SOURCE = "das Haus ist alt ."
+LIST = ["the house is old .", "house is the old .", "the old house , which is old .", "the house is old .", "old"]
+
+Command = Callable[..., tuple[int, bytes, str]]
+
+
+def installed(folder: Path) -> str:
+    """Make an environment with COMET and return its Python. Skip the test if there is no package index."""
+    pinned = (HERE.parents[3] / "constraints.txt").read_text().splitlines()
+    (folder / "constraints.txt").write_text("\n".join(line for line in pinned if line.startswith("torch==")))
+    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
+    python = folder / "environment/bin/python"
+    words = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "-c",
+        folder / "constraints.txt",
+        "unbabel-comet>=2.2.4",
+        "setuptools<81",
+    ]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"unbabel-comet cannot be installed here: {result.stderr.strip().splitlines()[-1]}")
+    return str(python)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a folder with tiny models, their encoder and the scores of the package."""
+    folder = tmp_path_factory.mktemp("comet")
+    python = os.environ.get(PYTHON) or installed(folder)
+    subprocess.run([python, HERE / "tiny.py", folder / "models"], check=True, capture_output=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PYTHON, python)
+        yield folder / "models"
+
+
+def values(models: Path, kind: str, *lists: list[str]) -> list[float]:
+    request = parse_requests([f"C=comet:{models / kind}[encoder={models / 'encoder'}]"])
+    scored = FeatureSet(request, Resources(device="cpu"))
+    sentences = [
+        Sentence(number, tuple(SOURCE.split()), tuple(tuple(text.split()) for text in each))
+        for number, each in enumerate(lists)
+    ]
+    found: list[float] = scored.score(sentences).columns[0].values[:, 0].tolist()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_the_package(models: Path, kind: str) -> None:
+    expected = json.loads((models / "scores.json").read_text())[kind]
+    assert len(set(expected)) == 4
+    others = [["old"], [], LIST, ["", "house"], ["old", "old"]]
+    found = values(models, kind, *others)
+    assert found[1:6] == pytest.approx(expected, abs=1e-5)
+    # A candidate that has no others is its own reference.
+    assert [found[0]] * 2 == pytest.approx(found[8:], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_the_command(models: Path, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "source").write_text(f"{SOURCE}\n{SOURCE}\n")
+    lines = [f"{number} ||| {text} ||| LM0= -1 ||| -1\n" for number in range(2) for text in LIST]
+    (tmp_path / "nbest").write_text("".join(lines))
+    shutil.copytree(models / "unified_metric", tmp_path / "kiwi")
+    shutil.copytree(models / "encoder", tmp_path / "kiwi/encoder")
+    words = ["score", str(tmp_path / "nbest"), "--source", str(tmp_path / "source")]
+    status, output, errors = command(*words, "--feature", f"QE=comet:{tmp_path / 'kiwi'}[de,en]")
+    expected = json.loads((models / "scores.json").read_text())["unified_metric"]
+    found = [float(line.split("QE= ")[1].split()[0]) for line in output.decode().splitlines()]
+    assert status == 0, errors
+    assert found == pytest.approx(expected * 2, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_with_code_is_refused(models: Path, tmp_path: Path) -> None:
+    shutil.copytree(models / "unified_metric", tmp_path / "unified_metric")
+    shutil.copytree(models / "encoder", tmp_path / "encoder")
+    program = "import pathlib, sys, torch; torch.save(pathlib.PurePosixPath('x'), sys.argv[1])"
+    path = tmp_path / "unified_metric/checkpoints/model.ckpt"
+    subprocess.run([os.environ[PYTHON], "-c", program, path], check=True)
+    with pytest.raises(InputError, match=r"feature 'comet:.*: exit status 1 after 0 lines .*could run code"):
+        values(tmp_path, "unified_metric", LIST)
+
+
+@pytest.mark.parametrize(
+    ("removed", "python", "options", "message"),
+    [
+        ("kiwi/hparams.yaml", "python", "", "kiwi: no file hparams.yaml, so not a model of COMET"),
+        ("kiwi/checkpoints/model.ckpt", "python", "", "kiwi: no file checkpoints/model.ckpt"),
+        ("encoder/config.json", "python", "", "encoder: no file config.json. Expected the folder of the encoder"),
+        ("", "", "", f"the variable {PYTHON} is not set"),
+        ("", "python", ",form=x", "unknown option 'form'"),
+        ("", "nowhere/python", "", r"feature 'comet:.*/kiwi': cannot be started \(No such file"),
+        ("", sys.executable, "", "exit status 1 after 0 lines for 1 candidate"),
+    ],
+)
+def test_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: str, python: str, options: str, message: str
+) -> None:
+    for name in ("kiwi/hparams.yaml", "kiwi/checkpoints/model.ckpt", "encoder/config.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    if removed:
+        (tmp_path / removed).unlink()
+    monkeypatch.setenv(PYTHON, python)
+    argument = f"{tmp_path / 'kiwi'}[encoder={tmp_path / 'encoder'}{options}]"
+    with pytest.raises(InputError, match=message):
+        FeatureSet(parse_requests([f"C=comet:{argument}"]), Resources(device="cpu")).score(
+            [Sentence(0, ("a",), (("b",),))]
+        )

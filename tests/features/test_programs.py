@@ -1,0 +1,149 @@
+"""Programs that score candidates."""
+
+import gc
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from features.programs import RunningProgram, ask
+from moses_io.files.errors import Fault
+
+Command = Callable[..., tuple[int, bytes, str]]
+Write = Callable[[str, "str | bytes"], Path]
+
+LIST = "0 ||| a b ||| L= 1 ||| 0\n0 ||| c ||| L= 1 ||| 0\n1 ||| d ||| L= 1 ||| 0\n"
+COUNTING = """\
+import os, sys
+count = 0
+for line in sys.stdin:
+    if line == "\\n":
+        sys.stdout.flush()
+    else:
+        count += 1
+        print(count, os.getpid())
+"""
+
+
+def score(command: Command, write: Write, feature: str) -> tuple[int, bytes, str]:
+    return command("score", write("list", LIST), "--source", write("src", "x\ny\n"), "--feature", feature)
+
+
+def content(path: Path) -> str:
+    """Return what is in a file, if it is there and may be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_the_last_line_of_a_program_needs_no_end(command: Command, write: Write) -> None:
+    asked = ("--source", write("src", "x\ny\n"), "--feature", "X=command:printf '1\\n2\\n3'")
+    assert command("score", write("list", LIST), *asked)[1].count(b" X= ") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exit 3", "exit status 3"),
+        ("kill -9 $$", "exit status -9"),
+        ("echo 1", "1 lines of numbers for 3"),
+        ("echo a", "'a'"),
+        ("yes 1", "more than 3 lines for 3 candidates"),
+        ("cat /dev/zero", "line 1 has more than 65536 bytes"),
+        ("seq 3; exec >&-; sleep 60", "closed its output, but does not end"),
+        ("sleep 60 & seq 3", "ended, but left a process that keeps its output open"),
+        ("exec <&- >&-; exit 1", "exit status 1"),
+    ],
+)
+def test_a_program_that_does_not_answer_line_by_line(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    """It is told in one line of messages, soon, and no process is left."""
+    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
+    status, _, err = score(command, write, f"Mine=command:{text}")
+    assert (status, f"feature 'command:{text}': " in err, message in err) == (2, True, True)
+    ends = time.monotonic() + 5
+    while left := [path for path in Path("/proc").glob("[0-9]*/environ") if "MARK_OF_THIS_TEST" in content(path)]:
+        assert time.monotonic() < ends, left
+
+
+@pytest.mark.parametrize("text", ["seq 3", "exec <&-; seq 3", "sleep 0.5; seq 3", "cut -c 1-0; seq 3; sleep 0.1"])
+def test_a_program_need_not_read_nor_hurry(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    status, out, err = score(command, write, f"Mine=command:{text}")
+    assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
+
+
+def test_a_program_may_close_its_output_before_it_has_read_its_input() -> None:
+    """The text is larger than a pipe holds, so the program reads it to the end only if its stdin is closed."""
+    assert ask("echo 1; exec >&-; cat >/dev/null", b"x\ty\n" * 200_000, 1) == b"1\n"
+
+
+def test_a_program_reads_and_writes_more_than_pipes_hold() -> None:
+    text = b"x y\tz\n" * 200_000
+    assert ask("cat", text, 200_000) == text
+    assert ask("seq 200000", text, 200_000).count(b"\n") == 200_000
+    assert ask("true", text, 1) == b""
+
+
+def test_a_server_is_started_once(command: Command, write: Write) -> None:
+    program = write("count.py", COUNTING)
+    _, out, err = score(command, write, f"Mine=server:{sys.executable} {program}")
+    found = re.findall(r"Mine= (\d) (\d+)", out.decode())
+    assert ([number for number, _ in found], len({process for _, process in found})) == (["1", "2", "3"], 1), err
+
+
+def test_a_running_program_answers_again_and_again(write: Write) -> None:
+    program = RunningProgram([sys.executable, str(write("count.py", COUNTING))])
+    process = int(program.ask(b"a\tb\n\n", 1)[0].split()[1])
+    assert program.ask(b"a\tb\na\tc\n\n", 2) == [f"2 {process}", f"3 {process}"]
+    assert program.ask(b"", 0) == []
+    del program
+    gc.collect()
+    assert not Path(f"/proc/{process}").exists()
+
+
+def test_a_running_program_reads_and_writes_more_than_pipes_hold() -> None:
+    assert len(RunningProgram("cat").ask(b"x\ty\n" * 200_000, 200_000)) == 200_000
+
+
+def test_a_forked_process_has_a_running_program_of_its_own(write: Write) -> None:
+    program = RunningProgram([sys.executable, str(write("count.py", COUNTING))])
+    (first,) = program.ask(b"a\tb\n\n", 1)
+    child = os.fork()
+    if not child:
+        (own,) = program.ask(b"a\tb\n\n", 1)
+        os._exit(0 if own.split()[0] == "1" and own != first else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert program.ask(b"a\tb\n\n", 1) == [f"2 {first.split()[1]}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exit 3", "exit status 3 after 0 lines for 2 candidates"),
+        ("echo 1", "exit status 0 after 1 line for 2 candidates"),
+        ("echo A reason >&2; echo; exit 1", r"exit status 1 after 1 line for 2 candidates \('A reason'\)"),
+        ("yes 1", "more than 2 lines for 2 candidates"),
+        ("cat /dev/zero", "line 1 has more than 65536 bytes"),
+        ("exec >&-; sleep 60", "closed its output after 0 lines for 2 candidates"),
+        ("nowhere/program", "exit status 127"),
+    ],
+)
+def test_a_running_program_that_fails(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    with pytest.raises(Fault, match=message):
+        RunningProgram(text, quiet=True).ask(b"a\tb\na\tc\n\n", 2)
+
+
+def test_a_server_that_prints_no_numbers(command: Command, write: Write) -> None:
+    status, _, err = score(command, write, "Mine=server:grep --line-buffered .")
+    assert (status, "feature 'server:grep --line-buffered .': line 1: expected numbers, found" in err) == (2, True)
