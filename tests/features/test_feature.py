@@ -63,6 +63,10 @@ def arguments(sample: Path, models: dict[str, Path], folder: Path, transformer: 
     lex.write_text("the die 0.5\nneighbours Nachbarinnen 1\nis NULL 0.2\n")
     reversed_lm.write_text(ARPA)
     scores.write_text("1 2\n3 4\n5 6\n7 8\n" * 4)
+    server = folder / "server.py"
+    server.write_text(
+        "import sys\nfor line in sys.stdin:\n    if line.strip():\n        print(len(line), flush=True)\n"
+    )
     return {
         "neural": forward,
         "ensemble": f"{forward},{forward}",
@@ -77,7 +81,7 @@ def arguments(sample: Path, models: dict[str, Path], folder: Path, transformer: 
         "rest": str(sample / "moses.ini"),
         "scores": str(scores),
         "command": "awk -F '\t' '{print length($2)}'",
-        "server": "awk -F '\t' 'NF {print length($2)} !NF {fflush()}'",
+        "server": f"{sys.executable} {server}",
         "hf": str(transformer),
     }
 
