@@ -7,7 +7,7 @@ Log-probabilities are sums over the tokens, not divided by the length.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -209,10 +209,15 @@ class ModelFeature(ABC):
 
     It is created from its argument and one reader for each need, in the order of `needs`. Models read a list once for
     all features, and each feature gets the readings. A call may contain a few sentences only, and only some candidates
-    of a sentence. Therefore a value may depend on its own candidate only.
+    of a sentence, so a value may depend on its own candidate only, unless `whole_lists` is true.
+
+    Attributes:
+        signature: settings and content that determine the values.
+        whole_lists: whether a value may depend on all candidates of its sentence. They are then in the same call.
     """
 
     signature: str
+    whole_lists: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, argument: str, readers: Sequence[Any]) -> None:

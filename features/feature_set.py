@@ -54,10 +54,12 @@ class Scorer(Protocol):
     Attributes:
         signatures: signature of each feature, by label.
         of_models: labels of the features that use models.
+        whole_lists: labels of the features that use models and need all candidates of a sentence.
     """
 
     signatures: dict[str, str]
     of_models: frozenset[str]
+    whole_lists: frozenset[str]
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
         """Yield each batch of the list, in order, with the values of all features. May read batches ahead.
@@ -82,6 +84,7 @@ class FeatureSet:
     Attributes:
         signatures: signature of each feature, by label.
         of_models: labels of the features that use models.
+        whole_lists: labels of the features that use models and need all candidates of a sentence.
         group: maximum number of candidates in a group of several sentences.
         part: number of candidates after which progress is shown, 0 for whole batches.
 
@@ -99,6 +102,8 @@ class FeatureSet:
             self._features[request.label] = self._make(request)
         self.signatures = {label: feature.signature for label, feature in self._features.items()}
         self.of_models = frozenset(self._needs)
+        whole = [label for label, each in self._features.items() if isinstance(each, ModelFeature) and each.whole_lists]
+        self.whole_lists = frozenset(whole)
         self.group = min((reader.group for reader in self._readers.values()), default=1)
         self.part = min((reader.part for reader in self._readers.values() if reader.part), default=0)
         self._joint = _joint([need for needs in self._needs.values() for need in needs])
@@ -116,7 +121,7 @@ class FeatureSet:
             InputError: a feature does not return one row of values for each candidate.
         """
         parts, steps, computed = [], Steps(), False
-        for group in groups(sentences, self.group) if self._needs else ():
+        for group in groups(sentences, self.group, bool(self.whole_lists)) if self._needs else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
                 values, taken = self.values_of_models(group.sentences)

@@ -3,7 +3,7 @@
 Groups depend on the n-best list only, so that a score does not depend on the machine. Sources of similar length are
 grouped. The memory for a group grows with candidates · source positions · target positions, because the rows of
 attention are padded to the longest candidate. If a single sentence is too large, its candidates are split over several
-groups.
+groups, unless a feature needs whole lists.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,16 @@ class Group(NamedTuple):
     places: Integers  # (N,) indices of the candidates among all candidates
 
 
-def groups(sentences: Sequence[Sentence], size: int) -> Iterator[Group]:
+def groups(sentences: Sequence[Sentence], size: int, whole: bool = False) -> Iterator[Group]:
     """Yield groups that together contain each candidate once.
 
-    A group of several sentences has at most `size` candidates. A group that is one sentence, or part of one, may have
-    more.
+    Args:
+        sentences: sentences with their candidates.
+        size: maximum number of candidates in a group of several sentences. A group that is one sentence, or part of
+            one, may have more.
+        whole: whether all candidates of a sentence are in one group, however large it is.
     """
-    parts = sorted(_parts(sentences), key=lambda part: len(part.sentences[0].source))
+    parts = sorted(_parts(sentences, whole), key=lambda part: len(part.sentences[0].source))
     held: list[Group] = []
     count = longest = 0
     for part in parts:
@@ -50,12 +53,12 @@ def groups(sentences: Sequence[Sentence], size: int) -> Iterator[Group]:
         yield _joined(held)
 
 
-def _parts(sentences: Sequence[Sentence]) -> Iterator[Group]:
-    """Yield each sentence as a group, or as several groups if it is too large."""
+def _parts(sentences: Sequence[Sentence], whole: bool) -> Iterator[Group]:
+    """Yield each sentence as a group, or as several groups if it is too large and `whole` is false."""
     start = 0
     for each in sentences:
         count = len(each.hypotheses)
-        size = max(1, CELLS // _cells(each, _longest(each)))
+        size = max(1, count if whole else CELLS // _cells(each, _longest(each)))
         for first in range(0, count, size):
             part = slice(first, first + size)
             cut = replace(each, hypotheses=each.hypotheses[part], lines=each.lines[part]) if count > size else each

@@ -19,15 +19,19 @@ def killed_with_parent(program: "subprocess.Popen[bytes]") -> Iterator[None]:
 
     The program must have been started with `start_new_session`.
     """
+    process = os.getpid()
     words = ["/bin/sh", "-c", _WATCH, "sh", str(program.pid)]
     try:
         watcher = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             yield
         finally:
-            watcher.kill()
-            watcher.communicate()
+            # A process that was forked from this one must leave the program alone.
+            if os.getpid() == process:
+                watcher.kill()
+                watcher.communicate()
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
+        if os.getpid() == process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+            program.wait()

@@ -4,16 +4,21 @@ import os
 import selectors
 import subprocess
 import tempfile
+import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import IO
 
 from features.processes import killed_with_parent
+from features.progress import log
 from moses_io.files.errors import Fault, counted, shown
 
 LONGEST = 1 << 16
 """Maximum bytes of an output line."""
+
+SILENCE = 60.0
+"""Time without output, in seconds, after which a program may hang."""
 
 PATIENCE = 10.0
 """Timeout in seconds: for a program to end after it closed its output, or for its output to close after it ended."""
@@ -51,11 +56,12 @@ class RunningProgram:
     Args:
         command: words of the command, or a text for the shell.
         folder: working folder of the program, or empty for that of this process.
-        quiet: whether to show nothing of what the program prints to stderr, but its last line if it fails.
+        quiet: whether to hide stderr. If the program fails, its last line is part of the message.
+        warning: logged once if the program prints nothing for `SILENCE` seconds, or empty for none.
     """
 
-    def __init__(self, command: str | Sequence[str], folder: str = "", quiet: bool = False) -> None:
-        self._command, self._folder, self._quiet = command, folder, quiet
+    def __init__(self, command: str | Sequence[str], folder: str = "", quiet: bool = False, warning: str = "") -> None:
+        self._command, self._folder, self._quiet, self._warning = command, folder, quiet, warning
         self._program: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._process = 0  # id of the process that started the program
@@ -71,13 +77,26 @@ class RunningProgram:
         if self._program is None or self._process != os.getpid():
             self._start()
         assert self._program is not None
-        printed = _talk(self._program, text, lines, to_end=False)
-        if printed.count(b"\n") < lines:
-            raise Fault(self._ended(self._program, printed.count(b"\n"), lines))
+        try:
+            if _has_output(self._program):
+                raise Fault("more lines than candidates")
+            printed = _talk(self._program, text, lines, to_end=False, silent=self._silent)
+            if printed.count(b"\n") < lines:
+                raise Fault(self._ended(self._program, printed.count(b"\n"), lines))
+        except BaseException:
+            # Its next lines would be taken for answers to the next text.
+            self._closing()
+            self._program = None
+            raise
         return printed.decode(errors="replace").removesuffix("\n").split("\n")
 
+    def _silent(self) -> None:
+        if self._warning:
+            log.warning(f"{self._warning} ({SILENCE:.0f} s without output)")
+            self._warning = ""
+
     def _start(self) -> None:
-        self._process = os.getpid()
+        self._program = None  # that of the process from which this one was forked
         with ExitStack() as stack:
             if self._quiet:
                 self._errors = stack.enter_context(tempfile.TemporaryFile())
@@ -85,7 +104,8 @@ class RunningProgram:
             stack.enter_context(killed_with_parent(self._program))
             for stream in filter(None, (self._program.stdin, self._program.stdout)):
                 stack.enter_context(stream)
-            weakref.finalize(self, _close, stack.pop_all(), self._process)
+            self._process = os.getpid()
+            self._closing = weakref.finalize(self, _close, stack.pop_all(), self._process)
 
     def _ended(self, program: "subprocess.Popen[bytes]", printed: int, lines: int) -> str:
         """Return a message about a program that closed its output too early."""
@@ -127,7 +147,13 @@ def _started(command: str | Sequence[str], folder: str, errors: IO[bytes] | None
     return program
 
 
-def _talk(program: "subprocess.Popen[bytes]", text: bytes, lines: int, to_end: bool) -> bytes:
+def _talk(
+    program: "subprocess.Popen[bytes]",
+    text: bytes,
+    lines: int,
+    to_end: bool,
+    silent: Callable[[], None] = lambda: None,
+) -> bytes:
     """Write the text and read the output, each as soon as the program is ready.
 
     Args:
@@ -136,17 +162,21 @@ def _talk(program: "subprocess.Popen[bytes]", text: bytes, lines: int, to_end: b
         lines: maximum number of lines of its output.
         to_end: whether to close its input after the text and read until the output ends. Otherwise read until the
             output has all lines, or ends.
+        silent: called when nothing was printed for `SILENCE` seconds.
     """
     stdin, stdout = program.stdin, program.stdout
     assert stdin and stdout
     printed, count, unread = bytearray(), 0, memoryview(text)
+    heard = time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(stdin, selectors.EVENT_WRITE)
         selector.register(stdout, selectors.EVENT_READ)
-        while to_end or count < lines:
+        while to_end or count < lines or unread:
             ready = [key.fileobj for key, _ in selector.select(PATIENCE)]
             if not ready and program.poll() is not None:
                 raise Fault("ended, but left a process that keeps its output open")
+            if time.monotonic() - heard > SILENCE:
+                silent()
             if stdin in ready:
                 unread = _write(stdin, unread)
                 if not unread:
@@ -158,12 +188,21 @@ def _talk(program: "subprocess.Popen[bytes]", text: bytes, lines: int, to_end: b
                 if not block:
                     break
                 printed += block
+                heard = time.monotonic()
                 count += block.count(b"\n")
                 if count > lines:
                     raise Fault(f"more than {lines} lines for {lines} candidates")
                 if len(printed) - printed.rfind(b"\n") > LONGEST:
                     raise Fault(f"line {count + 1} has more than {LONGEST} bytes")
     return bytes(printed)
+
+
+def _has_output(program: "subprocess.Popen[bytes]") -> bool:
+    """Return whether a program has printed something that was not read."""
+    with selectors.DefaultSelector() as selector:
+        assert program.stdout
+        selector.register(program.stdout, selectors.EVENT_READ)
+        return bool(selector.select(0)) and program.poll() is None
 
 
 def _write(stdin: IO[bytes], text: memoryview) -> memoryview:

@@ -13,6 +13,8 @@ class Comet(ModelFeature):
     all other candidates of the list, and the value is the mean over them (MBR, Fernandes et al. 2022).
     """
 
+    whole_lists = True
+
     def __init__(self, argument: str, readers: Sequence[ModelReader]) -> None:
         self.signature = readers[0].signature
 

@@ -183,7 +183,8 @@ class Server(Command):
 
     def __init__(self, argument: str, resources: Resources) -> None:
         super().__init__(argument, resources)
-        self._program = RunningProgram(argument, self._folder)
+        warning = f"feature 'server:{argument}': does it flush its output after each list?"
+        self._program = RunningProgram(argument, self._folder, warning=warning)
 
     def _lines(self, sentences: Sequence[Sentence]) -> list[str]:
         """Return the lines that the program prints."""

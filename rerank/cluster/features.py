@@ -122,6 +122,9 @@ _Read = list[tuple[Group, dict[str, Array] | Call]]
 """Groups of a batch with the values of models, known from the journal, or with the call that computes them."""
 
 
+_Description = tuple[dict[str, str], frozenset[str], frozenset[str], int, int]
+
+
 class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     """A `Scorer` whose models run in actors. Each actor loads all models.
 
@@ -131,6 +134,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     Attributes:
         signatures: signature of each feature, by its label.
         of_models: labels of the features of models.
+        whole_lists: labels of the features of models that need all candidates of a sentence.
 
     Raises:
         InputError: there is no such cluster, or a feature cannot be made from its argument.
@@ -142,7 +146,8 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         self._cluster = Connection(address)
         try:
             self._actors = self._make_actors([each for each in requests if each not in following], resources)
-            remote, self.of_models, self._group, self._part = self._actors.result(self._actors.submit("describe"))
+            described: _Description = self._actors.result(self._actors.submit("describe"))
+            remote, self.of_models, self.whole_lists, self._group, self._part = described
             signatures = self._local.signatures | remote
             self.signatures = {request.label: signatures[request.label] for request in requests}
             of_models = [label for label in remote if label in self.of_models]
@@ -183,7 +188,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     def _begin(self, sentences: list[Sentence]) -> tuple[_Read, Call]:
         """Submit a batch to all features. Models do not get groups of sentences whose scores are in the journal."""
         read: _Read = []
-        for group in groups(sentences, self._group) if self.of_models else ():
+        for group in groups(sentences, self._group, bool(self.whole_lists)) if self.of_models else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
                 read.append((group, self._actors.submit("ask", "values_of_models", group.sentences)))
@@ -221,10 +226,10 @@ class _Features:
         with self._workplace.entered():
             self._features = FeatureSet(self._requests, self._resources)
 
-    def describe(self) -> tuple[dict[str, str], frozenset[str], int, int]:
-        """Return signatures by label, labels of features of models, and the candidates of a group and of a part."""
+    def describe(self) -> _Description:
+        """Return `signatures`, `of_models`, `whole_lists`, `group` and `part` of the `FeatureSet`."""
         features = self._features
-        return features.signatures, features.of_models, features.group, features.part
+        return features.signatures, features.of_models, features.whole_lists, features.group, features.part
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """Return the value of a method of the `FeatureSet`."""

@@ -51,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replacement for the feature LABEL of the reranker, such as LABEL=scores:FILE with scores for NBEST, "
         "may be repeated",
     )
-    add("--allow-code", action="store_true", help="permission for features that run code (command, module:Class)")
+    add(
+        "--allow-code",
+        action="store_true",
+        help="permission for features that run code (command, server, module:Class)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

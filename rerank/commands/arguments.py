@@ -144,8 +144,8 @@ def add_allow_code(parser: Container, file: str) -> None:
     parser.add_argument(
         "--allow-code",
         action="store_true",
-        help=f"permission for features that run code (command, module:Class) even if {file} belongs to another user "
-        "or is outside the current folder",
+        help=f"permission for features that run code (command, server, module:Class) even if {file} belongs to another "
+        "user or is outside the current folder",
     )
 
 

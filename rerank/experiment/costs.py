@@ -218,8 +218,7 @@ class Costs:
 
     def _pretrained(self, folder: str, steps: float) -> float:
         """Return the seconds of a core in which the decoder of a pretrained model computes some words."""
-        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-        return BYTE * size * steps
+        return BYTE * _weight_bytes(Path(folder)) * steps
 
     def _each(self, size: ListSize, seconds: float) -> float:
         """Return the seconds of work on a list that takes so many `seconds` for each candidate."""
@@ -239,8 +238,9 @@ class Costs:
         if pretrained:
             seconds = 0.0
             for request in pretrained:
-                # COMET's models read each candidate as a whole.
-                steps = (SHARED if request.row.translates else 1) * size.words + size.source
+                # COMET's models share no prefixes, and read the source with each candidate.
+                repeated = size.source * size.candidates / max(1, size.sentences)
+                steps = SHARED * size.words + size.source if request.row.translates else size.words + repeated
                 seconds += self._pretrained(request.parts[0], steps)
             return Work("score", START + self._factors.forward * seconds + self._each(size, READ))
         if not folders:
@@ -386,3 +386,12 @@ def _trained(request: TrainingRequest, folder: str) -> float:
             epoch, updates = rows[-1] if rows else (0.0, 0.0)
             return min(1.0, max(epoch / training.epochs, updates / (training.updates or math.inf)))
     return 0.0
+
+
+def _weight_bytes(folder: Path) -> int:
+    """Return the size of the weights in a folder, which may have them in several formats."""
+    for pattern in ("*.safetensors", "*.bin", "checkpoints/model.ckpt"):
+        files = list(folder.glob(pattern))
+        if files:
+            return sum(path.stat().st_size for path in files)
+    return 0

@@ -113,7 +113,9 @@ class Sample:
 def _verify(sample: Sample, features: Scorer) -> None:
     """Score the sampled candidates one by one and log the largest difference for each feature of a model."""
     for number, label in enumerate(features.signatures):
-        if label in features.of_models:
+        if label in features.whole_lists:
+            log.info(f"{label}: needs all candidates of a sentence, nothing to verify")
+        elif label in features.of_models:
             size, difference = sample.largest_difference(number, partial(features.alone, label))
             log.info(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
         else:

@@ -121,6 +121,8 @@ def test_a_forked_process_has_a_running_program_of_its_own(write: Write) -> None
     child = os.fork()
     if not child:
         (own,) = program.ask(b"a\tb\n\n", 1)
+        del program
+        gc.collect()
         os._exit(0 if own.split()[0] == "1" and own != first else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert program.ask(b"a\tb\n\n", 1) == [f"2 {first.split()[1]}"]
@@ -142,6 +144,22 @@ def test_a_running_program_that_fails(monkeypatch: pytest.MonkeyPatch, text: str
     monkeypatch.setattr("features.programs.PATIENCE", 0.2)
     with pytest.raises(Fault, match=message):
         RunningProgram(text, quiet=True).ask(b"a\tb\na\tc\n\n", 2)
+
+
+def test_lines_of_an_answer_that_failed_are_not_those_of_the_next() -> None:
+    program = RunningProgram("while read -r line; do [ -n \"$line\" ] || printf '1\\n2\\n3\\n'; done")
+    with pytest.raises(Fault, match="more than 2 lines"):
+        program.ask(b"a\tb\na\tc\n\n", 2)
+    assert program.ask(b"a\tb\na\tc\na\td\n\n", 3) == ["1", "2", "3"]
+
+
+@pytest.mark.usefixtures("progress")
+def test_a_running_program_that_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("features.programs.PATIENCE", 0.1)
+    monkeypatch.setattr("features.programs.SILENCE", 0.2)
+    program = RunningProgram("sleep 1; echo 1; sleep 5", warning="does it flush its output?")
+    assert program.ask(b"a\tb\n\n", 1) == ["1"]
+    assert capsys.readouterr().err.count("does it flush its output?") == 1
 
 
 def test_a_server_that_prints_no_numbers(command: Command, write: Write) -> None:

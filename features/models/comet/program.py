@@ -19,12 +19,17 @@ from typing import Any
 import torch
 import yaml
 
+KINDS = ("regression_metric", "referenceless_regression_metric", "unified_metric", "xcomet_metric")
+"""Classes of COMET that can score candidates without a reference, or with each other as references."""
+
 BATCH = 32
 """Maximum number of texts that the encoder reads at once."""
 
 
 def main() -> None:
     """Answer list after list until stdin ends."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+        raise SystemExit("torch 2.6 or later is needed: in older versions a checkpoint can run code (CVE-2025-32434)")
     folder, encoder, device = sys.argv[1:]
     sys.stdin.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     answers = sys.stdout
@@ -32,7 +37,8 @@ def main() -> None:
         try:
             model = load(Path(folder), encoder, device)
         except Exception as error:  # libraries raise many types
-            raise SystemExit(" ".join(str(error).split())) from None
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise SystemExit(kind + " ".join(str(error).split())) from None
     lines: list[str] = []
     for line in sys.stdin:
         if line != "\n":
@@ -53,21 +59,26 @@ def load(folder: Path, encoder: str, device: str) -> Any:
     from comet.models import str2model
 
     settings = yaml.safe_load((folder / "hparams.yaml").read_text())
-    kind = str2model[settings["class_identifier"]]
+    name = settings.get("class_identifier") if isinstance(settings, dict) else None
+    if name not in KINDS:
+        raise ValueError(f"hparams.yaml: class_identifier {name!r}, expected one of {', '.join(KINDS)}")
     try:
         saved = torch.load(folder / "checkpoints" / "model.ckpt", map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ValueError("checkpoints/model.ckpt is damaged, or has objects that could run code when read") from None
-    given = saved.get("hyper_parameters", {}) | settings
+    given = settings | saved.get("hyper_parameters", {})  # in the order of COMET's `load_from_checkpoint`
+    if given.get("encoder_model") == "MiniLM":  # COMET reads its tokenizer from a fixed place
+        raise ValueError("models with a MiniLM encoder are not supported")
+    kind = str2model[name]
     changed = {"pretrained_model": encoder, "load_pretrained_weights": False, "local_files_only": True}
-    if given.get("layer_transformation") == "sparsemax_patch":  # COMET reads it as softmax since 2.2.4
+    if settings.get("layer_transformation") == "sparsemax_patch":  # COMET reads it as softmax since 2.2.4
         changed["layer_transformation"] = "softmax"
     model = kind(**{name: value for name, value in (given | changed).items() if name in accepted(kind)})
     missing, _ = model.load_state_dict(saved["state_dict"], strict=False)
     if missing:
         raise ValueError(f"the checkpoint has no weights {missing[0]}. Is it a model with this encoder?")
-    if settings["class_identifier"] != "regression_metric" and model.requires_references():
-        raise ValueError(f"models of class {settings['class_identifier']} need a reference")
+    if name != "regression_metric" and model.requires_references():
+        raise ValueError("this model needs references, and is not a regression metric")
     return model.to(device).eval()
 
 
@@ -80,7 +91,9 @@ def score(model: Any, source: str, candidates: Sequence[str]) -> list[float]:
     """Return the score of each candidate of a list."""
     distinct = sorted(set(candidates), key=lambda text: (len(text), text))  # similar lengths need little padding
     if model.requires_references():
-        values = expected(model, embedded(model, [source]), embedded(model, distinct), weights(candidates, distinct))
+        values = expected(
+            model, embedded(model, [source]), embedded(model, distinct), occurrences(candidates, distinct)
+        )
     else:
         values = torch.cat([estimated(model, source, batch) for batch in batches(distinct)])  # (N,)
     by_text = dict(zip(distinct, values.tolist(), strict=True))
@@ -91,12 +104,14 @@ def estimated(model: Any, source: str, candidates: Sequence[str]) -> torch.Tenso
     """Return the quality estimation (N,) of candidates."""
     samples = [{"src": source, "mt": text} for text in candidates]
     prepared = model.prepare_sample(samples, stage="predict")
-    inputs = prepared[0] if isinstance(prepared, tuple) else prepared
-    scores: torch.Tensor = model(**on(model, inputs)).score
+    if isinstance(prepared, tuple):  # inputs with and without a reference, here without
+        scores: torch.Tensor = model.predict_step((on(model, prepared[0]),)).scores
+    else:
+        scores = model.predict_step(on(model, prepared)).scores
     return scores.view(-1).float()
 
 
-def weights(candidates: Sequence[str], distinct: Sequence[str]) -> torch.Tensor:
+def occurrences(candidates: Sequence[str], distinct: Sequence[str]) -> torch.Tensor:
     """Return (N,) how often each distinct candidate occurs in the list."""
     counts = dict.fromkeys(distinct, 0)
     for text in candidates:
@@ -134,9 +149,9 @@ def embedded(model: Any, texts: Sequence[str]) -> torch.Tensor:
     return torch.cat(parts)  # (N, d)
 
 
-def on(model: Any, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return inputs on the device of the model."""
-    return {name: tensor.to(model.device) for name, tensor in inputs.items()}
+def on(model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return inputs with all tensors on the device of the model. XCOMET also has inputs that are no tensors."""
+    return {name: each.to(model.device) if isinstance(each, torch.Tensor) else each for name, each in inputs.items()}
 
 
 def batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:

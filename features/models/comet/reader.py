@@ -13,7 +13,7 @@ from features.models.device import find_device
 from features.models.pretrained.options import Options, parse_options
 from features.models.pretrained.text import Restored
 from features.programs import RunningProgram
-from moses_io.files.errors import InputError, at
+from moses_io.files.errors import InputError, at, shown
 from moses_io.files.streams import digest
 from moses_io.files.text import encode
 
@@ -53,13 +53,16 @@ class Comet:
         self._name = f"comet:{folder}"
         encoder = options.encoder or os.path.join(folder, ENCODER)
         _check_files(folder, encoder)
+        for language in options.languages:
+            if len(language) != len("de"):
+                raise InputError(f"comet:{folder}: expected a language of two letters, found {shown(language)}")
         source, target = options.languages or ("", "")
         self._source, self._target = Restored(options, source), Restored(options, target, options.truecaser)
         python = os.environ.get(PYTHON, "")
         if not python:
             raise InputError(f"{self._name}: the variable {PYTHON} is not set, the Python of COMET's environment")
         device = str(find_device(resources.device))
-        self._program = RunningProgram([python, str(_PROGRAM), folder, encoder, device], quiet=True)
+        self._program = RunningProgram([python, "-I", str(_PROGRAM), folder, encoder, device], quiet=True)
         self.signature = _signature(folder, encoder, options)
 
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
@@ -96,8 +99,9 @@ def _check_files(folder: str, encoder: str) -> None:
 
 def _signature(folder: str, encoder: str, options: Options) -> str:
     """Return the options and the digest of all files that determine the values."""
-    files = (path for part in (folder, encoder) for path in sorted(Path(part).rglob("*")) if path.is_file())
-    content = "".join(digest(path) for path in dict.fromkeys(files) if not path.name.startswith("."))
+    files = [Path(folder, name) for name in ("hparams.yaml", "checkpoints/model.ckpt")]
+    files += [path for path in sorted(Path(encoder).iterdir()) if path.suffix in (".json", ".model", ".txt")]
+    content = "".join(map(digest, files))
     settings = [
         ",".join(options.languages),
         f"text:{options.text}",
@@ -109,4 +113,4 @@ def _signature(folder: str, encoder: str, options: Options) -> str:
 
 def _line(text: str) -> str:
     """Return a text without the characters that separate fields and lines."""
-    return " ".join(text.split())
+    return text.replace("\t", " ").replace("\r", " ").replace("\n", " ")

@@ -21,6 +21,7 @@ SETTINGS = {
     "regression_metric": {"hidden_sizes": [8], "layer": "mix", "pool": "avg"},
     "referenceless_regression_metric": {"hidden_sizes": [8], "layer": "mix", "pool": "avg"},
     "unified_metric": {"hidden_sizes": [8], "input_segments": ["mt", "src"], "layer_transformation": "sparsemax_patch"},
+    "xcomet_metric": {"hidden_sizes": [8], "layer_transformation": "sparsemax", "word_layer": 1},
 }
 
 
@@ -33,6 +34,8 @@ def main() -> None:
         torch.manual_seed(1)
         given = {"pretrained_model": str(encoder), "load_pretrained_weights": False, "local_files_only": True}
         model = str2model[kind](**given, **settings)
+        for weight in model.layerwise_attention.scalar_parameters:  # zero, as they are, makes all layers equal
+            torch.nn.init.normal_(weight)
         # What a checkpoint names is a model on a hub.
         named = {**settings, "class_identifier": kind, "pretrained_model": "xlm-roberta-large"}
         (folder / kind / "checkpoints").mkdir(parents=True)
