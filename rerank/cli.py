@@ -23,6 +23,7 @@ COMMANDS = (
     "demo",
     "apply",
     "train",
+    "finetune",
     "merge",
     "score",
     "tune",

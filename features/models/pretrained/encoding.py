@@ -74,6 +74,30 @@ class Encoding:
             pairs += encoded
         return pairs
 
+    def pairs(self, sentences: Sequence[Sentence]) -> list[Pair | None]:
+        """Return the tokens of source and of the only candidate of each sentence, or None where they are too long.
+
+        Raises:
+            InputError: a text has a token that the model does not know.
+        """
+        prompts = self.prompts(sentences)
+        texts = [self._target(each.hypotheses[0]) for each in sentences]
+        if self._causal:
+            encoded = [self._prompted(prompt, [text])[0] for prompt, text in zip(prompts, texts, strict=True)]
+        else:
+            with _TOKENIZING:
+                sources = self._tokenizer(prompts)["input_ids"]
+                targets = self._tokenizer(text_target=texts)["input_ids"]
+            encoded = [(tuple(read), self._ended(row)) for read, row in zip(sources, targets, strict=True)]
+        pairs: list[Pair | None] = []
+        for each, prompt, text, (before, target) in zip(sentences, prompts, texts, encoded, strict=True):
+            with at(f"{self._folder}: sentence {each.sentence}: "):
+                self._check_tokens(prompt, before, self.sizes[0])
+                self._check_tokens(text, target, self.sizes[1])
+            size = len(before) + len(target) if self._causal else max(len(before), len(target))
+            pairs.append((before, target) if not self.longest or size <= self.longest else None)
+        return pairs
+
     def prompts(self, sentences: Sequence[Sentence]) -> list[str]:
         """Return the text that is read before the candidates of each sentence."""
         return [self.languages.prefix + self._template.before(self._source(each.source)) for each in sentences]
@@ -147,6 +171,10 @@ class Encoding:
         if self.longest and size > self.longest:
             fault = f"{size:,} subwords, more than the model's maximum of {self.longest:,}"
             raise InputError(f"{fault}: {shown(text)}")
+        self._check_tokens(text, tokens, vocabulary)
+
+    def _check_tokens(self, text: str, tokens: Sequence[int], vocabulary: int) -> None:
+        """Raise `InputError` if a text has a token without embedding."""
         if max(tokens, default=0) >= vocabulary:
             fault = f"the tokenizer has token {max(tokens):,}, the model has {vocabulary:,} tokens only"
             raise InputError(f"{fault}: {shown(text)}")

@@ -37,8 +37,14 @@ class Opened(NamedTuple):
     causal: bool
 
 
-def open_folder(folder: str, device: torch.device, dtype: torch.dtype) -> Opened:
+def open_folder(folder: str, device: torch.device, dtype: torch.dtype, copies: int = 1) -> Opened:
     """Open a folder with a model and its tokenizer.
+
+    Args:
+        folder: the folder.
+        device: device of the model.
+        dtype: type of its weights.
+        copies: number of arrays of the size of the weights that are needed, more than one in training.
 
     Raises:
         InputError: the folder has no model or tokenizer, it is damaged, its model is for another task, or the model
@@ -51,10 +57,10 @@ def open_folder(folder: str, device: torch.device, dtype: torch.dtype) -> Opened
         if not config.get("model_type"):  # old versions of transformers infer it from the folder name
             raise ValueError("config.json without model_type")
         causal = _is_causal(config, folder)
-        _check_memory(Path(folder), device, dtype)
+        _check_memory(Path(folder), device, dtype, copies)
         tokenizer = _tokenizer(folder)
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
-        with _without_bars():
+        with without_bars():
             model = kind.from_pretrained(folder, dtype=dtype, **LOCAL_ONLY).to(device).eval()
     return Opened(model, tokenizer, config, causal)
 
@@ -71,7 +77,7 @@ def readable(folder: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_bars() -> Iterator[None]:
+def without_bars() -> Iterator[None]:
     """Turn progress bars of transformers off while the block runs."""
     logging: Any = transformers.utils.logging
     shown_before = logging.is_progress_bar_enabled()
@@ -113,12 +119,12 @@ def _is_causal(config: Mapping[str, Any], folder: str) -> bool:
     raise InputError(f"{folder}: expected a sequence-to-sequence or causal language model, found {found}")
 
 
-def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype) -> None:
-    """Log the memory that the parameters of a model need, or raise `InputError` if the device has less."""
+def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype, copies: int) -> None:
+    """Log the memory that `copies` of the parameters of a model need, or raise `InputError` if the device has less."""
     count = sum(map(_parameters, _weight_files(folder)))
     if not count:
         return
-    needed, present = count * dtype.itemsize, memory_of(device)
+    needed, present = copies * count * dtype.itemsize, memory_of(device)
     size = f"{count / 1e6:,.1f} million parameters, {needed / GB:,.2f} GB as {str(dtype).removeprefix('torch.')}"
     if needed > present:
         raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of this {device.type}")

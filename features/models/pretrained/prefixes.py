@@ -43,11 +43,17 @@ def score_prefixes(
 @torch.inference_mode()
 def score_separately(network: Network, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Array:
     """Return the log-probability of the second of each pair given the first, (n,), in one batch without a cache."""
+    logits, targets, mask = logits_of(network, pairs)  # (n, L, V), (n, L), (n, L)
+    values: Array = (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()
+    return values
+
+
+def logits_of(network: Network, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the logits of each target token (n, L, V) given the first of each pair, targets and their mask (n, L)."""
     targets, mask = padded([target for _, target in pairs], network.device)  # (n, L) each
     starts = torch.tensor([[network.start(source)] for source, _ in pairs], device=network.device)  # (n, 1)
     logits = network.whole([source for source, _ in pairs], torch.cat([starts, targets[:, :-1]], dim=1))  # (n, L, V)
-    values: Array = (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()
-    return values
+    return logits, targets, mask
 
 
 @torch.inference_mode()

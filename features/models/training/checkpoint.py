@@ -109,17 +109,17 @@ def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
         "rows": [learner.rows for learner in run.learners],
         "models": _models(run),
     }
-    text = json.dumps(metadata)
+    write_tensors(path, json.dumps(metadata), tensors)
+
+
+def write_tensors(path: Path, text: str, tensors: Tensors) -> None:
+    """Write a text and tensors into a file, with a digest of both."""
     with open_output(str(path)) as stream:
         stream.write(safetensors.torch.save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
 
 
-def restore(run: Run, path: Path) -> None:
-    """Restore a run from a checkpoint.
-
-    Raises:
-        InputError: the file is damaged, or belongs to another training.
-    """
+def read_tensors(path: Path) -> tuple[str, Tensors]:
+    """Return the text and the tensors of a file. Raises `InputError` if it is damaged."""
     check_plain(path)
     try:
         with safetensors.safe_open(path, "pt") as stream:
@@ -128,9 +128,20 @@ def restore(run: Run, path: Path) -> None:
     except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{path}: damaged ({error})") from None
     with as_written(path):
-        text = texts.get("run", "")
+        text: str = texts.get("run", "")
         if texts.get("sha256") != _checksum(text, tensors):
             raise InputError(f"{path}: damaged, or not written by this version of train")
+    return text, tensors
+
+
+def restore(run: Run, path: Path) -> None:
+    """Restore a run from a checkpoint.
+
+    Raises:
+        InputError: the file is damaged, or belongs to another training.
+    """
+    text, tensors = read_tensors(path)
+    with as_written(path):
         _restore(run, json.loads(text), tensors, path)
 
 
