@@ -74,12 +74,16 @@ class RunningProgram:
         """
         if not lines:
             return []
-        if self._program is None or self._process != os.getpid():
+        started = self._program is not None and self._process == os.getpid()
+        if not started:
             self._start()
         assert self._program is not None
         try:
-            if _has_output(self._program):
+            surplus = _unread(self._program) if started else None
+            if surplus:
                 raise Fault("more lines than candidates")
+            if surplus is not None:
+                raise Fault(self._ended(self._program, 0, lines))
             printed = _talk(self._program, text, lines, to_end=False, silent=self._silent)
             if printed.count(b"\n") < lines:
                 raise Fault(self._ended(self._program, printed.count(b"\n"), lines))
@@ -197,12 +201,12 @@ def _talk(
     return bytes(printed)
 
 
-def _has_output(program: "subprocess.Popen[bytes]") -> bool:
-    """Return whether a program has printed something that was not read."""
+def _unread(program: "subprocess.Popen[bytes]") -> bytes | None:
+    """Return the output that was not read: None if there is none, empty if the program has closed its output."""
     with selectors.DefaultSelector() as selector:
         assert program.stdout
         selector.register(program.stdout, selectors.EVENT_READ)
-        return bool(selector.select(0)) and program.poll() is None
+        return os.read(program.stdout.fileno(), LONGEST) if selector.select(0) else None
 
 
 def _write(stdin: IO[bytes], text: memoryview) -> memoryview:

@@ -240,6 +240,25 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file, which replaces the plain file `path` if the block ends without an error.
+
+    For libraries that write to a path. `open_output` is for all other files.
+    """
+    remove_temporaries(path)
+    descriptor, name = tempfile.mkstemp(TEMPORARY, f"{hidden(path.name)}.", path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.chmod(temporary, _permissions(path))
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
 def open_between(path: str) -> Iterator[BinaryIO]:
     """Open a temporary file, to write and then read, for intermediate data of the output `path`.
 

@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not is_pretrained(arguments.model):
         raise InputError(f"{shown(arguments.model)}: expected hf:DIR. `train` continues a model of ours")
     require_transformers()
-    from features.models.pretrained.finetuning import fine_tune, parse_settings
+    from features.models.pretrained.finetuning import fine_tune
+    from features.models.pretrained.finetuning_run import parse_settings
 
     settings = parse_settings(read_settings(arguments.set, "KEY=VALUE"))
     corpus = ParallelFiles(arguments.source, arguments.target)

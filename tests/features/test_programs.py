@@ -153,6 +153,25 @@ def test_lines_of_an_answer_that_failed_are_not_those_of_the_next() -> None:
     assert program.ask(b"a\tb\na\tc\na\td\n\n", 3) == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("read -r l; read -r e; echo 1; sleep 0.1; echo 2", "more lines than candidates"),
+        ("read -r l; read -r e; echo 1; exec >&-; sleep 60", "closed its output after 0 lines for 1 candidate"),
+        ("read -r l; read -r e; echo 1; exit 3", "exit status 3 after 0 lines for 1 candidate"),
+    ],
+)
+def test_what_a_running_program_does_between_questions(
+    monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    program = RunningProgram(text)
+    assert program.ask(b"a\tb\n\n", 1) == ["1"]
+    time.sleep(0.5)
+    with pytest.raises(Fault, match=message):
+        program.ask(b"a\tb\n\n", 1)
+
+
 @pytest.mark.usefixtures("progress")
 def test_a_running_program_that_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("features.programs.PATIENCE", 0.1)

@@ -54,7 +54,7 @@ class Comet:
         encoder = options.encoder or os.path.join(folder, ENCODER)
         _check_files(folder, encoder)
         for language in options.languages:
-            if len(language) != len("de"):
+            if len(language) != 2:
                 raise InputError(f"comet:{folder}: expected a language of two letters, found {shown(language)}")
         source, target = options.languages or ("", "")
         self._source, self._target = Restored(options, source), Restored(options, target, options.truecaser)

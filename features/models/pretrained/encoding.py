@@ -9,8 +9,10 @@ from typing import Any
 from features.feature import Sentence
 from features.models.pretrained.folder import Opened
 from features.models.pretrained.languages import languages_of_text, set_languages, two_letters
+from features.models.pretrained.network import Causal, Network, Seq2Seq
 from features.models.pretrained.options import SOURCE, Options, Template, read_template
 from features.models.pretrained.text import Restored
+from features.progress import log
 from moses_io.files.errors import InputError, at, shown
 
 _TOKENIZING = threading.Lock()
@@ -55,26 +57,38 @@ class Encoding:
         self.sizes = _vocabulary_sizes(opened.model)
         # None if positions are relative.
         self.longest: int | None = getattr(opened.model.config, "max_position_embeddings", None)
+        self._warned = False
         self._check_vocabulary()
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[Pair]:
         """Return the tokens of source and candidate for each candidate, `</s>` included.
 
+        Texts longer than the model's maximum are cut, with a warning.
+
         Raises:
-            InputError: a text is longer than the model's maximum, or has a token that the model does not know.
+            InputError: prompt and candidate are longer than a language model's maximum, or a text has a token that the
+                model does not know.
         """
         pairs: list[Pair] = []
         for each, source in zip(sentences, self.prompts(sentences), strict=True):
             texts = [self._target(tokens) for tokens in each.hypotheses]
-            encoded = self._prompted(source, texts) if self._causal else self._pairs(source, texts)
-            for text, (before, target) in zip(texts, encoded, strict=True):
-                with at(f"{self._folder}: sentence {each.sentence}: "):
-                    self._check(source, before, 0, self.sizes[0])
-                    self._check(text, target, len(before) if self._causal else 0, self.sizes[1])
+            with at(f"{self._folder}: sentence {each.sentence}: "):
+                encoded = self._prompted(source, texts) if self._causal else self._pairs(source, texts)
+                for text, (before, target) in zip(texts, encoded, strict=True):
+                    size = len(before) + len(target)
+                    if self._causal and self.longest and size > self.longest:
+                        fault = f"{size:,} subwords, more than the model's maximum of {self.longest:,}"
+                        raise InputError(f"{fault}: {shown(text)}")
+                    self._check_tokens(source, before, self.sizes[0])
+                    self._check_tokens(text, target, self.sizes[1])
             pairs += encoded
         return pairs
 
-    def pairs(self, sentences: Sequence[Sentence]) -> list[Pair | None]:
+    def network(self, model: Any) -> Network:
+        """Return the network of the model."""
+        return Causal(model) if self._causal else Seq2Seq(model, self.target_of(""))
+
+    def encode_corpus(self, sentences: Sequence[Sentence]) -> list[Pair | None]:
         """Return the tokens of source and of the only candidate of each sentence, or None where they are too long.
 
         Raises:
@@ -85,10 +99,8 @@ class Encoding:
         if self._causal:
             encoded = [self._prompted(prompt, [text])[0] for prompt, text in zip(prompts, texts, strict=True)]
         else:
-            with _TOKENIZING:
-                sources = self._tokenizer(prompts)["input_ids"]
-                targets = self._tokenizer(text_target=texts)["input_ids"]
-            encoded = [(tuple(read), self._ended(row)) for read, row in zip(sources, targets, strict=True)]
+            sources, targets = self._tokens(prompts, cut=False), self._tokens(texts, cut=False, target=True)
+            encoded = list(zip(sources, targets, strict=True))
         pairs: list[Pair | None] = []
         for each, prompt, text, (before, target) in zip(sentences, prompts, texts, encoded, strict=True):
             with at(f"{self._folder}: sentence {each.sentence}: "):
@@ -104,13 +116,13 @@ class Encoding:
 
     def sources(self, sentences: Sequence[Sentence]) -> list[tuple[int, ...]]:
         """Return the inputs of the encoder."""
-        prompts = self.prompts(sentences)
-        with _TOKENIZING:
-            tokens = [tuple(row) for row in self._tokenizer(prompts)["input_ids"]]
-        for each, prompt, row in zip(sentences, prompts, tokens, strict=True):
+        rows = []
+        for each, prompt in zip(sentences, self.prompts(sentences), strict=True):
             with at(f"{self._folder}: sentence {each.sentence}: "):
-                self._check(prompt, row, 0, self.sizes[0])
-        return tokens
+                (row,) = self._tokens([prompt])
+                self._check_tokens(prompt, row, self.sizes[0])
+            rows.append(row)
+        return rows
 
     def fits(self, hypothesis: Sequence[str]) -> bool:
         """Return whether a candidate is not longer than the model's maximum."""
@@ -120,10 +132,29 @@ class Encoding:
         """Return inputs of the encoder and targets of the decoder."""
         if not texts:
             return []
+        (read,) = self._tokens([source])
+        return [(read, target) for target in self._tokens(texts, target=True)]
+
+    def _tokens(self, texts: Sequence[str], target: bool = False, cut: bool = True) -> list[tuple[int, ...]]:
+        """Return the tokens of inputs of the encoder, or of targets, cut to the model's maximum if `cut`."""
+        name, rows = "text_target" if target else "text", []
         with _TOKENIZING:
-            (read,) = self._tokenizer([source])["input_ids"]
-            targets = self._tokenizer(text_target=list(texts))["input_ids"]
-        return [(tuple(read), self._ended(target)) for target in targets]
+            for text, tokens in zip(texts, self._tokenizer(**{name: list(texts)})["input_ids"], strict=True):
+                row = self._ended(tokens) if target else tuple(tokens)
+                if cut and self.longest and len(row) > self.longest:
+                    self._warn(text)
+                    size = self.longest - (len(row) - len(tokens))  # with space for an end token
+                    tokens = self._tokenizer(**{name: text}, truncation=True, max_length=size)["input_ids"]
+                    row = self._ended(tokens) if target else tuple(tokens)
+                rows.append(row)
+        return rows
+
+    def _warn(self, text: str) -> None:
+        """Warn of the first text that is cut."""
+        if not self._warned:
+            cut = f"texts of more than {self.longest:,} subwords, the model's maximum, are cut"
+            log.warning(f"{self._folder}: {cut}, such as {shown(text)}")
+        self._warned = True
 
     def _prompted(self, prompt: str, texts: Sequence[str]) -> list[Pair]:
         """Return prompts and the tokens after them.
@@ -164,14 +195,6 @@ class Encoding:
             if token is not None:
                 return int(token)
         raise InputError(f"{self._folder}: a tokenizer without a token for the start of a text. Give a template")
-
-    def _check(self, text: str, tokens: Sequence[int], before: int, vocabulary: int) -> None:
-        """Raise `InputError` if a text after `before` tokens is too long, or has a token without embedding."""
-        size = before + len(tokens)
-        if self.longest and size > self.longest:
-            fault = f"{size:,} subwords, more than the model's maximum of {self.longest:,}"
-            raise InputError(f"{fault}: {shown(text)}")
-        self._check_tokens(text, tokens, vocabulary)
 
     def _check_tokens(self, text: str, tokens: Sequence[int], vocabulary: int) -> None:
         """Raise `InputError` if a text has a token without embedding."""

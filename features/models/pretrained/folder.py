@@ -44,7 +44,7 @@ def open_folder(folder: str, device: torch.device, dtype: torch.dtype, copies: i
         folder: the folder.
         device: device of the model.
         dtype: type of its weights.
-        copies: number of arrays of the size of the weights that are needed, more than one in training.
+        copies: number of arrays of the size of the weights that are needed at the same time, one without training.
 
     Raises:
         InputError: the folder has no model or tokenizer, it is damaged, its model is for another task, or the model
@@ -125,10 +125,16 @@ def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype, copies
     if not count:
         return
     needed, present = copies * count * dtype.itemsize, memory_of(device)
-    size = f"{count / 1e6:,.1f} million parameters, {needed / GB:,.2f} GB as {str(dtype).removeprefix('torch.')}"
+    purpose = str(dtype).removeprefix("torch.") if copies == 1 else "for weights and training"
+    size = f"{count / 1e6:,.1f} million parameters, {needed / GB:,.2f} GB {purpose}"
     if needed > present:
         raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of this {device.type}")
     log.info(f"{folder}: {size}")
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """Return the files of a folder, sorted, without subfolders and hidden files."""
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
 
 
 def _weight_files(folder: Path) -> list[Path]:

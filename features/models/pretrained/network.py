@@ -193,8 +193,9 @@ class Causal:
             attention_mask=mask,
             use_cache=False,
             **self._positions(positions),
+            **({"logits_to_keep": inputs.shape[1]} if "logits_to_keep" in self._parameters else {}),
         )
-        logits: Tensor = output.logits[:, prompts.shape[1] :]  # (n, L, V)
+        logits: Tensor = output.logits[:, -inputs.shape[1] :]  # (n, L, V)
         return logits
 
     def start(self, source: Sequence[int]) -> int:

@@ -5,6 +5,7 @@ together, one token after the other. The rest of a candidate after its last bran
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,9 +15,14 @@ from features.arrays import Array, Integers
 from features.feature import Steps
 from features.models.device import on_device
 from features.models.pretrained.network import Network, padded
+from features.progress import log
+from moses_io.files.errors import InputError
 
 CALL = 64
 """Cost of one call of the network, as a number of tokens (`docs/lab/speed.md`)."""
+
+TOLERANCE = 1e-3
+"""Relative difference of values in float32 that are equal."""
 
 Candidate = tuple[int, tuple[int, ...]]
 """Index of a sentence, and the tokens of one of its candidates."""
@@ -56,8 +62,43 @@ def logits_of(network: Network, pairs: Sequence[tuple[Sequence[int], Sequence[in
     return logits, targets, mask
 
 
+class Abilities(NamedTuple):
+    """What a network computes without a change of values."""
+
+    shares: bool  # candidates that share prefixes
+    pads: bool  # padded batches
+
+
+def find_abilities(network: Network, sizes: tuple[int, int], tolerance: float) -> Abilities:
+    """Find out whether prefixes can be shared, and padded batches scored, without changing values.
+
+    Args:
+        network: the network.
+        sizes: number of tokens that it knows in source and target.
+        tolerance: relative difference of values that are equal.
+
+    Raises:
+        InputError: the value of a token depends on later tokens.
+    """
+    known = min(sizes)
+    sources = [tuple(token % known for token in source) for source in ((3, 2), (3, 5, 2))]
+    targets = [(0, (4, 5, 2)), (0, (4, 6, 7, 2)), (0, (4, 6, 8, 2)), (1, (4, 2)), (1, (5, 6, 2))]
+    candidates = sorted({(number, tuple(token % known for token in target)) for number, target in targets})
+    pairs = [(sources[number], target) for number, target in candidates]
+    alone = [score_separately(network, [pair])[0] for pair in pairs]
+    if any(_depends_on_later(network, source, target, tolerance) for source, target in pairs):
+        raise InputError("not a causal language model, as tokens depend on later ones")
+    pads = np.allclose(score_separately(network, pairs), alone, rtol=tolerance)
+    try:
+        shared, _ = score_prefixes(network, sources, candidates, size=4)
+    except Exception as error:  # networks raise many types
+        log.debug(str(error))
+        shared = np.full(len(candidates), np.nan)
+    return Abilities(np.allclose(shared, alone, rtol=tolerance), pads)
+
+
 @torch.inference_mode()
-def depends_on_later(network: Network, source: Sequence[int], target: Sequence[int], tolerance: float) -> bool:
+def _depends_on_later(network: Network, source: Sequence[int], target: Sequence[int], tolerance: float) -> bool:
     """Return whether the distribution of a token changes with a later token, by more than a relative tolerance."""
     inputs = torch.tensor([[network.start(source), *target[:-1]]], device=network.device)  # (1, L)
     changed = inputs.clone()

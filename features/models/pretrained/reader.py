@@ -14,12 +14,18 @@ from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
 from features.models.device import check_process, find_device, is_out_of_memory
 from features.models.pretrained.encoding import Encoding
-from features.models.pretrained.folder import Opened, open_folder, readable
-from features.models.pretrained.network import Causal, Network, Seq2Seq
+from features.models.pretrained.folder import Opened, open_folder, readable, visible_files
+from features.models.pretrained.network import Seq2Seq
 from features.models.pretrained.options import Options, parse_options
-from features.models.pretrained.prefixes import Candidate, depends_on_later, score_prefixes, score_separately
+from features.models.pretrained.prefixes import (
+    TOLERANCE,
+    Candidate,
+    find_abilities,
+    score_prefixes,
+    score_separately,
+)
 from features.progress import log
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, at
 from moses_io.files.streams import digest
 from moses_io.files.text import encode
 
@@ -63,12 +69,14 @@ class Pretrained:
         with readable(self._folder):
             self._encoding = Encoding(opened, self._folder, options)
             self.languages = self._encoding.languages
-            self.network: Network = (
-                Causal(opened.model) if opened.causal else Seq2Seq(opened.model, self._encoding.target_of(""))
-            )
+            self.network = self._encoding.network(opened.model)
             self._token_bytes, self._vocabulary = _token_bytes(opened), self._encoding.sizes[1]
-            self._tolerance = 0.05 if dtype == torch.bfloat16 else 1e-3
-            self._check_network()
+            tolerance = 0.05 if dtype == torch.bfloat16 else TOLERANCE
+            with at(f"{self._folder}: "):
+                self._shares, self._pads = find_abilities(self.network, self._encoding.sizes, tolerance)
+            if not self._shares:
+                one = "separately" if self._pads else "in a batch of its own"
+                log.warning(f"{self._folder}: this network cannot continue prefixes, so each candidate is scored {one}")
         self.signature = _signature(self._folder, options, self.languages[:2], resources.precision)
         self._cache = Cache(resources.cache) if resources.cache else None
 
@@ -178,31 +186,6 @@ class Pretrained:
         parts = [self._score_batch(sources, part) for part in (batch[:middle], batch[middle:])]
         return np.concatenate([scores for scores, _ in parts]), parts[0][1].plus(parts[1][1])
 
-    def _check_network(self) -> None:
-        """Find out whether prefixes can be shared, and padded batches scored, without changing values.
-
-        Raises:
-            InputError: the value of a token depends on later tokens.
-        """
-        known = min(self._encoding.sizes)
-        sources = [tuple(token % known for token in source) for source in ((3, 2), (3, 5, 2))]
-        targets = [(0, (4, 5, 2)), (0, (4, 6, 7, 2)), (0, (4, 6, 8, 2)), (1, (4, 2)), (1, (5, 6, 2))]
-        candidates = sorted({(number, tuple(token % known for token in target)) for number, target in targets})
-        pairs = [(sources[number], target) for number, target in candidates]
-        alone = [score_separately(self.network, [pair])[0] for pair in pairs]
-        if any(depends_on_later(self.network, source, target, self._tolerance) for source, target in pairs):
-            raise InputError(f"{self._folder}: not a causal language model, as tokens depend on later ones")
-        self._pads = np.allclose(score_separately(self.network, pairs), alone, rtol=self._tolerance)
-        try:
-            shared, _ = score_prefixes(self.network, sources, candidates, size=4)
-        except Exception as error:  # networks raise many types
-            log.debug(f"{self._folder}: {error}")
-            shared = np.full(len(candidates), np.nan)
-        self._shares = np.allclose(shared, alone, rtol=self._tolerance)
-        if not self._shares:
-            one = "separately" if self._pads else "in a batch of its own"
-            log.warning(f"{self._folder}: this network cannot continue prefixes, so each candidate is scored {one}")
-
     def _key(self, sentence: Sentence, hypothesis: Sequence[str]) -> bytes:
         """Return the cache key of a candidate."""
         text = f"{self.signature}\n{' '.join(sentence.source)}\n{' '.join(hypothesis)}"
@@ -211,8 +194,7 @@ class Pretrained:
 
 def _signature(folder: str, options: Options, languages: Sequence[str], precision: str) -> str:
     """Return the settings and digests of all files that determine the values."""
-    files = [path for path in sorted(Path(folder).iterdir()) if path.is_file() and not path.name.startswith(".")]
-    content = "".join(map(digest, files))
+    content = "".join(map(digest, visible_files(Path(folder))))
     settings = [
         ",".join(languages) if any(languages) else "",
         f"text:{options.text}",

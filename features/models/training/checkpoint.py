@@ -23,7 +23,7 @@ from features.ragged import Ragged
 from features.sentences import TokenPair
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import as_written
-from moses_io.files.streams import check_plain, open_output
+from moses_io.files.streams import check_plain, replacing
 
 Tensors = dict[str, Tensor]
 """Tensors by name."""
@@ -99,8 +99,7 @@ def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
         tensors |= {f"network.{number}.{name}": tensor for name, tensor in weights_of(learner).items()}
         for age, weights in enumerate(run.recent):
             tensors |= {f"recent.{age}.{number}.{name}": tensor for name, tensor in weights[number].items()}
-    for number, state in run.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": tensor.cpu().contiguous() for name, tensor in state.items()}
+    tensors |= optimizer_state(run.optimizer)
     metadata = {
         "progress": msgspec.structs.asdict(run.progress),
         "random": run.rng.getstate(),
@@ -114,8 +113,12 @@ def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
 
 def write_tensors(path: Path, text: str, tensors: Tensors) -> None:
     """Write a text and tensors into a file, with a digest of both."""
-    with open_output(str(path)) as stream:
-        stream.write(safetensors.torch.save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
+    texts = {"run": text, "sha256": _checksum(text, tensors)}
+    try:
+        with replacing(path) as temporary:
+            safetensors.torch.save_file(tensors, temporary, texts)  # without a copy in memory
+    except safetensors.SafetensorError as error:
+        raise InputError(f"{path}: cannot be written ({error})") from None
 
 
 def read_tensors(path: Path) -> tuple[str, Tensors]:
@@ -130,7 +133,7 @@ def read_tensors(path: Path) -> tuple[str, Tensors]:
     with as_written(path):
         text: str = texts.get("run", "")
         if texts.get("sha256") != _checksum(text, tensors):
-            raise InputError(f"{path}: damaged, or not written by this version of train")
+            raise InputError(f"{path}: damaged, or written by another version")
     return text, tensors
 
 
@@ -163,9 +166,24 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
     run.recent = [
         [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))] for age in range(recent)
     ]
-    states = {number: _under(tensors, f"optimizer.{number}.") for number in range(len(run.parameters))}
-    groups = run.optimizer.state_dict()["param_groups"]
-    run.optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
+    restore_optimizer(run.optimizer, tensors, len(run.parameters))
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer) -> Tensors:
+    """Return the state of an optimizer."""
+    states = optimizer.state_dict()["state"].items()
+    return {
+        f"optimizer.{number}.{name}": tensor.cpu().contiguous()
+        for number, state in states
+        for name, tensor in state.items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, weights: int) -> None:
+    """Restore the state of an optimizer of a number of weights."""
+    states = {number: _under(tensors, f"optimizer.{number}.") for number in range(weights)}
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
 
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:

@@ -1,16 +1,18 @@
 """Fine-tuning of pretrained models."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
+import torch
 
 from features.feature import Resources, Sentence
 from features.models.pretrained import finetuning
-from features.models.pretrained.finetuning import Settings, fine_tune, parse_settings
+from features.models.pretrained.finetuning import fine_tune
+from features.models.pretrained.finetuning_run import Settings, parse_settings
 from features.models.pretrained.reader import Pretrained
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
@@ -62,7 +64,7 @@ def test_the_new_folder_is_a_better_feature(
     best = min(row["dev_perplexity"] for row in rows)
     words = sum(len(text.split()) + 1 for text in TARGETS)
     assert best == pytest.approx(2.718281828 ** (-after / words), rel=1e-3)
-    assert sorted(path.name for path in (output / "finetuning").iterdir()) == ["metrics.jsonl"]
+    assert sorted(path.name for path in (output / "finetuning").iterdir()) == ["metrics.jsonl", "settings.json"]
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
@@ -74,6 +76,8 @@ def test_a_killed_training_continues_with_the_same_bytes(
     make: Make, texts: ParallelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: int
 ) -> None:
     folder = make("opus")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"dropout": 0.1}))
     whole = bytes_of(tuned(folder, "opus", texts, tmp_path / "whole", lora_rank=lora))
     argument, settings, output = f"{folder}{NAMES['opus']}", Settings(**FAST, lora_rank=lora), tmp_path / "killed"
     real = {name: getattr(finetuning, name) for name in ("_finish_epoch", "_write_folder")}
@@ -99,12 +103,101 @@ def test_a_killed_training_continues_with_the_same_bytes(
     fine_tune(argument, texts, texts, output, settings, "cpu", resume=True)  # it has ended
 
 
-def test_a_checkpoint_of_another_training(make: Make, texts: ParallelFiles, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changed", "damaged", "message"),
+    [
+        ({"epochs": 5}, "", r"settings\.json: of another training. The model, the texts or the settings differ"),
+        ({}, "settings.json", r"settings\.json: not as `moses-rerank` wrote it"),
+        ({}, "checkpoint.safetensors", r"checkpoint\.safetensors: damaged"),
+    ],
+)
+def test_what_cannot_be_continued(
+    make: Make, texts: ParallelFiles, tmp_path: Path, changed: dict[str, Any], damaged: str, message: str
+) -> None:
     folder, output = make("opus"), tmp_path / "tuned"
     tuned(folder, "opus", texts, output)
-    (output / "finetuning/checkpoint.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors: damaged"):
-        fine_tune(f"{folder}[text=tokens]", texts, texts, output, Settings(), "cpu", resume=True)
+    if damaged:
+        (output / "finetuning" / damaged).write_bytes(b"{}")
+    with pytest.raises(InputError, match=message):
+        fine_tune(f"{folder}[text=tokens]", texts, texts, output, Settings(**FAST | changed), "cpu", resume=True)
+
+
+def weights(folder: Path) -> Any:
+    return safetensors.torch.load_file(folder / "model.safetensors")
+
+
+def test_accumulated_batches_are_one_batch(make: Make, texts: ParallelFiles, tmp_path: Path) -> None:
+    folder, once = make("opus"), {"epochs": 1, "warmup_updates": 0}
+    # All 20 pairs at once, or 4 in each of 5 batches.
+    one = tuned(folder, "opus", texts, tmp_path / "one", **once, batch_tokens=60)
+    five = tuned(folder, "opus", texts, tmp_path / "five", **once, batch_tokens=12, gradient_accumulation=100)
+    # The first step of Adam is about 0.01, the learning rate, in the direction of the gradient.
+    for name, expected in weights(one).items():
+        torch.testing.assert_close(weights(five)[name], expected, atol=1e-3, rtol=0.0)
+
+
+def test_label_smoothing_is_in_the_loss_but_not_in_its_figures(
+    make: Make, texts: ParallelFiles, tmp_path: Path
+) -> None:
+    rows = []
+    for smoothing in (0.0, 0.5):
+        output = tuned(make("opus"), "opus", texts, tmp_path / f"{smoothing}", label_smoothing=smoothing)
+        rows.append([json.loads(line) for line in (output / "finetuning/metrics.jsonl").read_text().splitlines()])
+    assert rows[0][-1]["dev_perplexity"] < rows[1][-1]["dev_perplexity"] - 0.1
+    assert rows[0][0]["train_loss"] == pytest.approx(rows[1][0]["train_loss"], abs=0.5)
+
+
+def test_training_ends_when_dev_does_not_improve(
+    make: Make, write: Write, texts: ParallelFiles, tmp_path: Path
+) -> None:
+    dev = ParallelFiles(str(write("dev.de", "die\n")), str(write("dev.en", "die die die\n")))
+    settings = Settings(**FAST | {"epochs": 50, "learning_rate": 0.05})
+    fine_tune(f"{make('opus')}[text=tokens]", texts, dev, tmp_path / "tuned", settings, "cpu")
+    rows = [json.loads(line) for line in (tmp_path / "tuned/finetuning/metrics.jsonl").read_text().splitlines()]
+    best = min(rows, key=lambda row: float(row["dev_perplexity"]))
+    assert best["epoch"] == len(rows) - 2 < 48 and rows.index(best) == max(
+        number for number, row in enumerate(rows) if row["best"]
+    )
+
+
+def test_a_model_that_diverges_is_not_written(
+    make: Make, texts: ParallelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last update of an epoch makes a weight NaN, which its own loss cannot show."""
+    real = finetuning._update
+
+    def diverging(run: Any, *arguments: Any) -> float:
+        loss = real(run, *arguments)
+        with torch.no_grad():
+            next(iter(run.weights.values())).fill_(torch.nan)
+        return loss
+
+    monkeypatch.setattr(finetuning, "_update", diverging)
+    with pytest.raises(InputError, match=r"the loss diverged within .* updates\. Try a smaller learning_rate"):
+        tuned(make("opus"), "opus", texts, tmp_path / "tuned", epochs=1, batch_tokens=100)
+    assert not (tmp_path / "tuned/model.safetensors").exists()
+
+
+def test_a_network_that_looks_at_later_tokens_is_refused(make: Make, texts: ParallelFiles, tmp_path: Path) -> None:
+    import transformers
+
+    folder = make("llama")
+    config = transformers.RobertaConfig(
+        vocab_size=300, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        initializer_range=0.5,
+    )  # fmt: skip
+    (folder / "config.json").unlink()
+    transformers.RobertaForCausalLM(config).save_pretrained(folder)
+    with pytest.raises(InputError, match="not a causal language model, as tokens depend on later ones"):
+        tuned(folder, "opus", texts, tmp_path / "tuned")
+
+
+def test_a_language_model_with_a_template(make: Make, write: Write, texts: ParallelFiles, tmp_path: Path) -> None:
+    options = f"[text=tokens,template={write('template', '{source} = {candidate}')}]"
+    folder = make("llama")
+    before = value(folder, options)
+    fine_tune(f"{folder}{options}", texts, texts, tmp_path / "tuned", Settings(**FAST), "cpu")
+    assert value(tmp_path / "tuned", options) > before + 1
 
 
 def test_the_tokenizer_and_other_files_are_copied(make: Make, texts: ParallelFiles, tmp_path: Path) -> None:
@@ -141,7 +234,6 @@ def test_pairs_that_cannot_be_used(make: Make, write: Write, tmp_path: Path) -> 
     with pytest.raises(InputError, match="a: no sentence pair that can be used for training"):
         fine_tune(f"{folder}[text=tokens]", empty, empty, tmp_path / "tuned", Settings(), "cpu")
     assert not (tmp_path / "tuned").exists()
-    shutil.rmtree(folder)
 
 
 def test_the_command(make: Make, texts: ParallelFiles, tmp_path: Path, command: Callable[..., Any]) -> None:
@@ -151,6 +243,7 @@ def test_the_command(make: Make, texts: ParallelFiles, tmp_path: Path, command: 
     status, _, errors = command(*words, "--set", "epochs=2", "learning_rate=0.01")
     assert status == 0 and "perplexity on dev" in errors
     assert command(*words)[2].count("the folder is not empty") == 1
-    assert "has already ended" in command(*words, "--resume")[2]
+    assert "of another training" in command(*words, "--resume")[2]
+    assert "has already ended" in command(*words, "--set", "epochs=2", "learning_rate=0.01", "--resume")[2]
     words[1] = str(folder)
     assert "expected hf:DIR" in command(*words)[2]

@@ -245,14 +245,18 @@ def test_bfloat16(make: Make) -> None:
     np.testing.assert_allclose(values(lowered), values(exact), rtol=0.05)
 
 
-def test_texts_longer_than_the_model_reads(make: Make) -> None:
-    """The model reads 64 subwords."""
-    model = opened(make("opus"))
-    for source, text in ((("die",) * 64, ("the",)), (("die",), ("the",) * 64)):
-        with pytest.raises(
-            InputError, match=r"opus: sentence 0: 65 subwords, more than the model's maximum of 64: '\w+ "
-        ):
-            values(model, [Sentence(0, source, (text,))])
+@pytest.mark.usefixtures("progress")
+@pytest.mark.parametrize("style", ["opus", "nllb"])
+def test_texts_longer_than_the_model_reads_are_cut(make: Make, style: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The model reads 64 subwords, 63 with `</s>`, and 62 if there is a language, too."""
+    model, longest = opened(make(style)), 63 if style == "opus" else 62
+    assert model._encoding.longest == 64
+    for source, text in ((("die",) * longest, ("the",)), (("die",), ("the",) * longest)):
+        longer = tuple(each * 2 if len(each) > 1 else each for each in (source, text))
+        fitting, cut = (values(model, [Sentence(0, first, (second,))]) for first, second in ((source, text), longer))
+        assert fitting == pytest.approx(cut, abs=1e-5)
+    output = capsys.readouterr().err
+    assert output.count("texts of more than 64 subwords, the model's maximum, are cut, such as 'die die") == 1
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model(make: Make) -> None:
