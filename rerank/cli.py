@@ -24,6 +24,7 @@ COMMANDS = (
     "apply",
     "train",
     "finetune",
+    "convert",
     "merge",
     "score",
     "tune",

@@ -125,7 +125,7 @@ def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype, copies
     if not count:
         return
     needed, present = copies * count * dtype.itemsize, memory_of(device)
-    purpose = str(dtype).removeprefix("torch.") if copies == 1 else "for weights and training"
+    purpose = f"as {str(dtype).removeprefix('torch.')}" if copies == 1 else "for weights, gradients and optimizer"
     size = f"{count / 1e6:,.1f} million parameters, {needed / GB:,.2f} GB {purpose}"
     if needed > present:
         raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of this {device.type}")

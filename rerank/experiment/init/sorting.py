@@ -10,6 +10,7 @@ from pathlib import Path
 
 from features.kinds.language_model import BINARY
 from features.progress import with_bar
+from moses_io.decoders.formats import format_of
 from moses_io.files.errors import Fault, InputError
 from moses_io.files.streams import check_plain, open_input
 from moses_io.files.text import decode, is_document, number, tokens, without_line_end
@@ -49,7 +50,11 @@ def kind_of(path: str) -> str:
     lines = [without_line_end(line) for line in content.split(b"\n")]
     whole = lines[:-1] if len(content) == HEAD and len(lines) > 1 else lines
     filled = [line for line in whole if line.strip(b" \t")]
-    return _kind(filled) if filled else "empty"
+    if not filled:
+        return "empty"
+    kind = _kind(filled)
+    form = "" if kind == NBEST else format_of([decode(line) for line in filled])
+    return f"n-best list of another decoder ({form}), to be converted with `moses-rerank convert`" if form else kind
 
 
 def _kind(lines: Sequence[bytes]) -> str:

@@ -16,6 +16,8 @@ KINDS = {
     "0 ||| a b  ||| LM0= -2 d_x= 1 ||| -1.5 ||| 0-0\n": NBEST,
     "12||| a |||d: 0 lm: -3 ||| -1\n": NBEST,
     "\n7 ||| a ||| 0.5 1\n": NBEST,
+    "H-3\t-0.25\tthe house\nP-3\t-0.5\n": "n-best list of another decoder (fairseq), to be converted with",
+    "0 ||| the house ||| lm_0=-1.5 tm=2 ||| -3\n": "n-best list of another decoder (cdec), to be converted with",
     "das Haus ||| the house ||| 0.5 0.4 ||| 0-0 1-1 ||| 10 12\n": "no n-best list: expected a sentence id",
     "1 ||| 1 ||| 0.5 0.4 0.5 0.4 ||| 0-0 ||| 1 1 1 ||| |||\n": "no n-best list: the fourth field is no total",
     "# tuned\n[input-factors]\n0\n\n[weight]\nLM0= 0.5\n": WEIGHTS,

@@ -1,0 +1,311 @@
+"""Formats of the n-best lists of other decoders.
+
+| format | a candidate | score |
+|---|---|---|
+| `marian` | `0 ||| text ||| F0= -1.3 ||| -0.4`, with alignment or word scores before the features | as printed |
+| `joshua`, `cdec` | `0 ||| text ||| lm_0=-12.3 WordPenalty=-1.3 ||| -8.7` | as printed |
+| `travatar` | `0 ||| text ||| -8.7 ||| lm=-12.3 w=4` | as printed |
+| `fairseq` | `H-0<TAB>-0.42<TAB>text`, then `P-0<TAB>-0.6 -0.2` | times ln 2, with the sum of `P` as `LogProb` |
+| `sockeye` | JSON with `translations` and `scores`, a line for each sentence | negated, as it is a cost |
+| `opennmt-py` | `text<TAB>-0.41`, without a sentence id | as printed |
+| `ctranslate2`, `opennmt-tf` | `-0.41 ||| text`, without a sentence id | as printed |
+| `ctranslate2-json` | JSON with `hypotheses` and `scores`, a line for each sentence | as printed |
+
+Scores are natural logarithms or weighted sums of the decoder's features. Higher is better.
+"""
+
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from moses_io.files.errors import Fault, InputError, counted, shown
+from moses_io.files.streams import name_of, numbered_lines
+from moses_io.files.text import decode, no_number, number, read_lines, tokens, without_line_end, without_tabs
+from moses_io.nbest import Order
+
+_FAIRSEQ_CANDIDATE = re.compile(r"([HP])-([0-9]{1,18})\t(.*)")
+_FAIRSEQ_LINE = re.compile(r"[STHDP]-[0-9]+\t")
+_LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)*")
+_LABELLED = re.compile(r"(\S+=[-+.0-9a-zA-Z]+[ ;]*)*")
+
+
+class Candidate(NamedTuple):
+    """A candidate as another decoder printed it.
+
+    Attributes:
+        sentence: id of the source sentence, from 0.
+        text: the translation.
+        score: the decoder's own score, higher is better.
+        features: values of other features by name. Features with the value 0 may be missing.
+        links: word alignment in Moses' format, or empty.
+    """
+
+    sentence: int
+    text: str
+    score: str
+    features: dict[str, str]
+    links: str = ""
+
+
+def recognize(path: str, lines: int = 100) -> str:
+    """Return the format of a file by its first lines, or "" if it is not one of `FORMATS`."""
+    first = [decode(without_line_end(line)) for _, line in itertools.islice(numbered_lines(path), lines)]
+    return format_of([line for line in first if line.strip(" \t")])
+
+
+def format_of(lines: Sequence[str]) -> str:
+    """Return the format of a list with these first lines, none of which is blank, or "" if it is unknown."""
+    if any(map(_FAIRSEQ_LINE.match, lines)):
+        return "fairseq"
+    if lines and all(line.startswith("{") for line in lines):
+        row = _json(lines[0])
+        keys = row if isinstance(row, dict) else {}
+        return "ctranslate2-json" if "hypotheses" in keys else "sockeye" if "translation" in keys else ""
+    if lines and all("|||" in line for line in lines):
+        found = Counter(map(_format_with_bars, lines))
+        return found.most_common(1)[0][0]
+    if lines and all("\t" in line and number(line.rpartition("\t")[2]) is not None for line in lines):
+        return "opennmt-py"
+    return ""
+
+
+def _format_with_bars(line: str) -> str:
+    fields = [field.strip(" ") for field in line.split("|||")]
+    if not fields[0].isdigit():
+        return "ctranslate2" if number(fields[0]) is not None else ""
+    if len(fields) < 4 or number(fields[-1]) is None:
+        return "travatar" if len(fields) == 4 and number(fields[2]) is not None and "=" in fields[3] else ""
+    if fields[-2].startswith(("F0= ", "F0=-")) or any(field.startswith("WordScores=") for field in fields):
+        return "marian"
+    labelled = fields[2] and _LABELLED.fullmatch(fields[2] + " ")
+    return "cdec" if labelled and number(fields[3]) is not None else ""
+
+
+def read_candidates(path: str, form: str, source: str) -> Iterator[Candidate]:
+    """Yield each candidate. Raises `InputError` if a line does not have the format."""
+    parse, order = FORMATS[form], Order()
+    numbering: Iterator[int] = _numbering(path, source) if form in UNNUMBERED else itertools.count()
+    unsorted: list[Candidate] = []
+    for place, line in numbered_lines(path):
+        text = decode(without_line_end(line))
+        if form not in UNNUMBERED and not text.strip(" \t"):
+            continue
+        try:
+            if form == FAIRSEQ:
+                _add_fairseq(text, unsorted)
+                continue
+            for each in parse(text, next(numbering)):
+                order.check(each.sentence)
+                yield _checked(each)
+        except Fault as fault:
+            raise InputError(f"{name_of(path)}:{place}: {fault}") from None
+    yield from sorted(unsorted, key=lambda each: each.sentence)  # as fairseq prints them in the order of lengths
+
+
+def _checked(candidate: Candidate) -> Candidate:
+    """Return a candidate that a list of Moses can have. Raises `Fault` if a value is not a finite number."""
+    for value in (candidate.score, *candidate.features.values()):
+        if number(value) is None:
+            raise Fault(no_number(value))
+    if "|||" in candidate.text:
+        raise Fault(f"'|||' in the text, which Moses' format cannot have: {shown(candidate.text)}")
+    return candidate._replace(text=without_tabs(candidate.text).strip(" "))
+
+
+def _numbering(path: str, source: str) -> Iterator[int]:
+    """Yield the sentence of each line of a list without ids, in which all sentences have equally many lines.
+
+    OpenNMT-py has no lines for blank source sentences.
+    """
+    if not source:
+        raise InputError(f"{path}: this format has no sentence ids, so the source text is needed (--source)")
+    sources = read_lines(source)
+    total = sum(1 for _ in numbered_lines(path))
+    filled = [place for place, line in enumerate(sources) if line.strip(" \t")]
+    for places in (list(range(len(sources))), filled):
+        if places and total and total % len(places) == 0:
+            return (place for place in places for _ in range(total // len(places)))
+    lines = f"{counted(total, 'line')} for the {counted(len(sources), 'sentence')} of {source}"
+    raise InputError(f"{path}: {lines}, expected equally many for each sentence")
+
+
+def _identifier(field: str) -> int:
+    if not field.isdigit() or len(field) > 18:
+        raise Fault(f"expected a sentence id, found {shown(field)}")
+    return int(field)
+
+
+def _fields(line: str, least: int, most: int) -> list[str]:
+    """Split a line at `|||`. Raises `Fault` if the number of fields is wrong."""
+    fields = [field.strip(" ") for field in line.split("|||")]
+    if not least <= len(fields) <= most:
+        expected = str(least) if least == most else f"{least} to {most}"
+        raise Fault(f"expected {expected} fields between '|||', found {len(fields)}")
+    return fields
+
+
+def _features(text: str) -> dict[str, str]:
+    """Parse `name= value …` and `name=value`, separated by spaces or semicolons. Raises `Fault` if it is neither."""
+    features: dict[str, str] = {}
+    name, count = "", 0
+    for token in tokens(text.replace(";", " ")):
+        head, equals, value = token.rpartition("=")
+        if equals:
+            name, count = head, 0
+        if not name:
+            raise Fault(f"expected features such as 'name=value', found {shown(token)}")
+        if equals and not value:
+            continue
+        label = f"{name}{count}" if count else name
+        if label in features:
+            raise Fault(f"feature {shown(label)} occurs twice")
+        features[label] = value if equals else token
+        count += 1
+    return features
+
+
+def _marian(line: str, _: int) -> list[Candidate]:
+    """Parse `id ||| text [||| alignment] [||| WordScores= …] ||| features ||| score`."""
+    fields = _fields(line, 4, 7)
+    optional, score = fields[2:-2], fields[-1]
+    links = [field for field in optional if _LINKS.fullmatch(field)]
+    unknown = [field for field in optional if not field.startswith("Word") and not re.fullmatch("[-0-9., ]*", field)]
+    if unknown:
+        raise Fault(f"expected an alignment or WordScores, found {shown(unknown[0])}")
+    values = _features(fields[-2].partition("WordScores=")[0])
+    return [Candidate(_identifier(fields[0]), fields[1], score, values, "".join(links[:1]))]
+
+
+def _named(line: str, _: int) -> list[Candidate]:
+    """Parse `id ||| text ||| features ||| score`. With references, cdec adds a BLEU score."""
+    identifier, text, features, score, *_bleu = _fields(line, 4, 5)
+    return [Candidate(_identifier(identifier), text, score, _features(features))]
+
+
+def _travatar(line: str, _: int) -> list[Candidate]:
+    """Parse `id ||| text ||| score ||| features`. Of several factors, the first is the text."""
+    identifier, text, score, features = _fields(line, 4, 4)
+    return [Candidate(_identifier(identifier), text.partition(" |COL| ")[0], score, _features(features))]
+
+
+def _scored(line: str, sentence: int) -> list[Candidate]:
+    """Parse `score ||| text [||| alignment]`."""
+    score, text, *optional = _fields(line, 2, 4)
+    links = [field for field in optional if _LINKS.fullmatch(field)]
+    return [Candidate(sentence, text, score, {}, "".join(links[:1]))]
+
+
+def _tabbed(line: str, sentence: int) -> list[Candidate]:
+    """Parse `text [||| alignment] TAB score`."""
+    text, tab, score = line.rpartition("\t")
+    if not tab:
+        raise Fault("expected a text, a tab and a score. Translate with -with_score")
+    text, _, links = text.partition(" ||| ")
+    return [Candidate(sentence, text, score, {}, links)]
+
+
+def _add_fairseq(line: str, candidates: list[Candidate]) -> None:
+    """Add the candidate of a line `H`, or the log-probability of a line `P` to the last candidate."""
+    match = _FAIRSEQ_CANDIDATE.fullmatch(line)
+    if not match:
+        return
+    kind, sentence, rest = match[1], int(match[2]), match[3]
+    if kind == "H":
+        score, tab, text = rest.partition("\t")
+        if not tab:
+            raise Fault("expected H-ID, a score and a text, separated by tabs")
+        candidates.append(_checked(Candidate(sentence, text, _times_ln2([score]), {})))
+    elif not candidates or candidates[-1].sentence != sentence or candidates[-1].features:
+        raise Fault(f"P-{sentence} without H-{sentence} before it")
+    else:
+        candidates[-1] = candidates[-1]._replace(features={"LogProb": _times_ln2(tokens(rest))})
+
+
+def _times_ln2(texts: Sequence[str]) -> str:
+    """Return the sum of logarithms to base 2 as a natural logarithm."""
+    return f"{sum(map(_finite, texts)) * math.log(2):.10g}"
+
+
+def _finite(text: str) -> float:
+    value = number(text)
+    if value is None:
+        raise Fault(no_number(text))
+    return value
+
+
+def _sockeye(line: str, sentence: int) -> list[Candidate]:
+    """Parse the JSON of a sentence. Scores are costs, and since version 3 lists with the costs of factors after them.
+
+    A source without tokens has the score -Infinity and an empty translation.
+    """
+    row = _object(line)
+    texts = row.get("translations", [row.get("translation")])
+    scores = row.get("scores", [row.get("score")])
+    if texts == [""] and scores == [-math.inf]:
+        scores = [0.0]
+    costs = [score[0] if isinstance(score, list) and score else score for score in _listed(scores)]
+    return _paired(sentence, texts, [0 - cost if isinstance(cost, int | float) else cost for cost in costs])
+
+
+def _ctranslate2(line: str, sentence: int) -> list[Candidate]:
+    """Parse a `TranslationResult` of CTranslate2 as JSON. A hypothesis is a text or a list of tokens."""
+    row = _object(line)
+    texts = [" ".join(map(str, each)) if isinstance(each, list) else each for each in _listed(row.get("hypotheses"))]
+    return _paired(sentence, texts, row.get("scores"))
+
+
+def _paired(sentence: int, texts: Any, scores: Any) -> list[Candidate]:
+    """Return the candidates with these texts and scores. Raises `Fault` if they are not as many texts and numbers."""
+    if len(_listed(texts)) != len(_listed(scores)):
+        raise Fault(f"{counted(len(texts), 'translation')}, but {counted(len(scores), 'score')}")
+    for text, score in zip(texts, scores, strict=True):
+        if not isinstance(text, str) or isinstance(score, bool) or not isinstance(score, int | float):
+            raise Fault(f"expected a text and a number, found {shown(str(text))} and {shown(str(score))}")
+    return [
+        Candidate(sentence, " ".join(text.split("\n")), repr(float(score)), {})
+        for text, score in zip(texts, scores, strict=True)
+    ]
+
+
+def _object(line: str) -> dict[str, Any]:
+    row = _json(line)
+    if not isinstance(row, dict):
+        raise Fault(f"expected a JSON object, found {shown(line)}")
+    return row
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Fault(f"expected a list of translations or scores, found {shown(str(value))}")
+    return value
+
+
+def _json(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+FAIRSEQ = "fairseq"
+
+UNNUMBERED = ("opennmt-py", "ctranslate2", "opennmt-tf")
+"""Formats without sentence ids, in which every sentence has equally many lines."""
+
+FORMATS: dict[str, Callable[[str, int], list[Candidate]]] = {
+    "marian": _marian,
+    "joshua": _named,
+    "cdec": _named,
+    "travatar": _travatar,
+    FAIRSEQ: lambda line, sentence: [],  # has a parser of several lines
+    "sockeye": _sockeye,
+    "opennmt-py": _tabbed,
+    "opennmt-tf": _scored,
+    "ctranslate2": _scored,
+    "ctranslate2-json": _ctranslate2,
+}
+"""Parser of a line by format, from the line and the sentence to which it belongs if it has no id."""
