@@ -30,7 +30,6 @@ from moses_io.nbest import Order
 _FAIRSEQ_CANDIDATE = re.compile(r"([HP])-([0-9]{1,18})\t(.*)")
 _FAIRSEQ_LINE = re.compile(r"[STHDP]-[0-9]+\t")
 _LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)*")
-_LABELLED = re.compile(r"(\S+=[-+.0-9a-zA-Z]+[ ;]*)*")
 
 
 class Candidate(NamedTuple):
@@ -81,7 +80,8 @@ def _format_with_bars(line: str) -> str:
         return "travatar" if len(fields) == 4 and number(fields[2]) is not None and "=" in fields[3] else ""
     if fields[-2].startswith(("F0= ", "F0=-")) or any(field.startswith("WordScores=") for field in fields):
         return "marian"
-    labelled = fields[2] and _LABELLED.fullmatch(fields[2] + " ")
+    features = [token.rpartition("=") for token in tokens(fields[2].replace(";", " "))]
+    labelled = bool(features) and all(name and number(value) is not None for name, _, value in features)
     return "cdec" if labelled and number(fields[3]) is not None else ""
 
 
