@@ -2,7 +2,8 @@
 
 import argparse
 
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, shown
+from moses_io.files.text import number
 from rerank.commands.arguments import InputPath, add_choices, add_confidence, declarers, read_outputs, whole_number
 
 HELP = "write the best candidate of each sentence under given weights"
@@ -18,7 +19,7 @@ from the file of --on-missing. Without them, missing sentences at the end of the
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    _, read, write = declarers(parser)
+    add, read, write = declarers(parser)
     read("list", metavar="NBEST", help="n-best list with all features that have a weight (- for stdin)")
     read("--weights", required=True, help="output of `tune`, or another file of weights")
     size = parser.add_mutually_exclusive_group()
@@ -26,6 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument("--sentences", type=whole_number, metavar="N", help="number of source sentences")
     write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
     add_choices(parser, "n-best list with new total scores, best candidate first")
+    add(
+        "--mbr",
+        choices=["chrf"],
+        help="minimum Bayes risk decoding: choose by the expected chrF against all candidates, which is also the total "
+        "in --nbest",
+    )
+    add(
+        "--mbr-scale",
+        type=_scale,
+        default=1.0,
+        metavar="S",
+        help="factor of the scores that give the probabilities of the candidates, 0 for equal probabilities "
+        "(default: 1)",
+    )
     _, read, _ = declarers(add_confidence(parser))
     read("--estimator", help="confidence.json of `run`, required for --confidence")
 
@@ -36,6 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.linear.missing import read_replacements
     from rerank.linear.selection import choose_by_weights
 
+    if arguments.mbr and arguments.confidence:
+        raise InputError("--confidence is for choices by the weights, not by --mbr")
     replacements = read_replacements(arguments.source, arguments.sentences, arguments.on_missing)
     outputs = read_outputs(arguments)
     if bool(arguments.confidence) != bool(arguments.estimator):
@@ -50,4 +67,12 @@ def run(arguments: argparse.Namespace) -> None:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    choose_by_weights(arguments.list, arguments.weights, replacements, outputs, estimator, moses_output)
+    scale = arguments.mbr_scale if arguments.mbr else None
+    choose_by_weights(arguments.list, arguments.weights, replacements, outputs, estimator, moses_output, scale)
+
+
+def _scale(text: str) -> float:
+    value = number(text)
+    if value is None or value < 0:
+        raise argparse.ArgumentTypeError(f"expected a number from 0, found {shown(text)}")
+    return value

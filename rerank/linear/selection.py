@@ -14,6 +14,7 @@ from moses_io.hypothesis import with_total
 from moses_io.list_end import ListEnd
 from moses_io.nbest import MosesOutput, SentenceList, read_nbest
 from rerank import __version__
+from rerank.linear.mbr import expected_chrf
 from rerank.linear.missing import Replacements, complete
 from rerank.linear.ranking import Estimator, LinearModel, Ranking, rankings
 from rerank.linear.weights import fingerprint, load_weights
@@ -43,6 +44,7 @@ def choose_by_weights(
     outputs: Outputs,
     estimator: Estimator | None = None,
     moses_output: MosesOutput | None = None,
+    mbr_scale: float | None = None,
 ) -> None:
     """Write the best candidate of each sentence under the weights in a file.
 
@@ -53,15 +55,20 @@ def choose_by_weights(
         outputs: output paths.
         estimator: estimates the quality of each choice.
         moses_output: the decoder's own output, with which estimates compare the choice.
+        mbr_scale: choose by expected chrF, see `expected_chrf`.
     """
     by_name = load_weights(weights)
     model = LinearModel(by_name, weights)
-    log.info(f"signature: linear|weights:{fingerprint(by_name)}|version:{__version__}")
+    mbr = "" if mbr_scale is None else f"|mbr:chrf|scale:{mbr_scale:g}"
+    log.info(f"signature: linear|weights:{fingerprint(by_name)}{mbr}|version:{__version__}")
     lists = _read(nbest, replacements, outputs.text)
     if moses_output:
         lists = moses_output.add_to(lists)
     whole = complete(lists, replace(replacements, live=is_live(nbest)))
-    write_choices(rankings(whole, model), outputs, estimator)
+    ranked = rankings(whole, model)
+    if mbr_scale is not None:
+        ranked = (item if isinstance(item, bytes) else expected_chrf(item, mbr_scale) for item in ranked)
+    write_choices(ranked, outputs, estimator)
 
 
 def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator: Estimator | None = None) -> None:
