@@ -31,6 +31,12 @@ def listed(write: Write) -> Path:
     return write("nbest", "".join(lines))
 
 
+def test_equal_probabilities_give_the_scores_of_mbrs() -> None:
+    """mbrs 0.1.8, DecoderMBR with MetricChrF, the candidates as references."""
+    by_mbrs = [39.539505, 40.540421, 30.244371, 35.788685, 0.0, 16.666667]
+    np.testing.assert_allclose(pairwise_chrf(TEXTS).mean(axis=1), by_mbrs, atol=1e-5)
+
+
 @pytest.mark.parametrize("scale", [0.0, 0.5, 3.0])
 def test_expected_chrf(write: Write, scale: float) -> None:
     (candidates,) = read_nbest(str(listed(write)))
