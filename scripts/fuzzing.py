@@ -18,6 +18,7 @@ from features.models.training.request import read_epochs
 from features.models.vocabulary import learn, load_vocabulary
 from features.translation_table import read_table
 from moses_io.alignment import read_alignments, segmentation, word_alignment
+from moses_io.decoders import formats
 from moses_io.extractor import read_blocks
 from moses_io.files.errors import Fault, InputError
 from moses_io.files.text import read_lines
@@ -58,6 +59,13 @@ def read_list(path: Path) -> None:
                 word_alignment(hypothesis, 3, 3)
             except Fault as fault:
                 raise InputError(str(fault)) from None
+
+
+def read_foreign_list(path: Path) -> None:
+    """Read a list of another decoder in the format that it seems to have."""
+    (path.parent / "source").write_bytes(b"a\nb\n")
+    if form := formats.recognize(str(path)):
+        list(formats.read_candidates(str(path), form, str(path.parent / "source")))
 
 
 def read_reranker(path: Path) -> None:
@@ -109,6 +117,7 @@ READERS: dict[str, tuple[str, Read]] = {
     "cache": (FILE, lambda path: Cache(str(path.parent)).look_up(KEYS)),
     "confidence": ("confidence.json", lambda path: read_confidence(str(path))),
     "config": ("config.json", lambda path: read_config(path.parent)),
+    "decoders": ("list", read_foreign_list),
     "experiment": ("experiment.toml", lambda path: read_experiment(str(path))),
     "features": ("features.dat", lambda path: list(read_blocks(str(path), "FEATURES"))),
     "gain": ("tuning.json", lambda path: read_gain(str(path))),
