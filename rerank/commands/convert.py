@@ -8,7 +8,7 @@ from rerank.commands.arguments import declarers
 HELP = "convert the n-best list of another decoder to a Moses list"
 EXAMPLES = """\
   moses-rerank convert dev.marian --output dev.nbest.gz --weights weights.ini
-  moses-rerank convert generate-valid.txt --output dev.nbest.gz
+  moses-rerank convert test.marian --output test.nbest.gz --like dev.nbest.gz
   moses-rerank convert dev.ct2 --source dev.de --output dev.nbest.gz
 
 The decoder's own score is the feature Score and the total of each candidate. --weights writes initial weights for `run`
@@ -26,6 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="source text, needed for formats without sentence ids, in which all sentences have equally many lines",
     )
+    read(
+        "--like",
+        default="",
+        metavar="NBEST",
+        help="a list that was converted before, whose features the new list has (default: its own features)",
+    )
     write("--weights", default="", metavar="FILE", help="additional output: initial weights")
 
 
@@ -35,8 +41,11 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.decoders.convert import convert
     from moses_io.files.errors import counted
 
-    done = convert(arguments.list, arguments.output, arguments.format, arguments.source, arguments.weights)
+    done = convert(
+        arguments.list, arguments.output, arguments.format, arguments.source, arguments.weights, arguments.like
+    )
     sizes = f"{counted(done.sentences, 'sentence')}, {counted(done.candidates, 'candidate')}"
     log.info(f"{done.form}: {sizes}, features {', '.join(done.labels)}")
     if done.left_out:
-        log.warning(f"{done.left_out:,} features that most candidates do not have are left out")
+        reason = "that the other list does not have" if arguments.like else "that most candidates do not have"
+        log.warning(f"{done.left_out:,} features {reason} are left out")

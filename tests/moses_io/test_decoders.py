@@ -214,6 +214,22 @@ def test_rare_features_of_a_large_model_are_left_out(write: Write) -> None:
     assert found.splitlines()[399] == "0 ||| a ||| Score= -1 lm= 1 ||| -1"
 
 
+def test_the_features_of_another_list(write: Write) -> None:
+    """A feature that is 0 on all lines of a list is not in it."""
+    dev = write("dev", EXAMPLES["cdec"])
+    convert(str(dev), str(dev.with_name("dev.nbest")))
+    test = write("test", "0 ||| a ||| Other=1 LanguageModel=-3 Glue=5 ||| -2\n")
+    done = convert(str(test), str(test.with_name("test.nbest")), like=str(dev.with_name("dev.nbest")))
+    assert test.with_name("test.nbest").read_text() == (
+        "0 ||| a ||| Score= -2 Glue= 5 LanguageModel= -3 PhraseModel0= 0 WordPenalty= 0 PassThrough= 0 ||| -2\n"
+    )
+    assert done.left_out == 1
+    with pytest.raises(InputError, match="test: no feature Score, expected a list that `convert` wrote"):
+        convert(
+            str(test), str(test.with_name("again")), like=str(write("test", "0 ||| a ||| A= 1 ||| 1\n")), form="cdec"
+        )
+
+
 def test_blank_source_lines_without_translations(write: Write) -> None:
     """OpenNMT-py 3.5.1 leaves them out (onmt/inputters/text_utils.py line 100)."""
     _, found = converted(write, "a\t-1\nb\t-2\n", source="eins\n\ndrei\n")
