@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from moses_io.decoders.formats import read_candidates, recognize
-from moses_io.files.errors import InputError
-from moses_io.files.streams import check_plain, open_output
-from moses_io.files.text import encode
+from moses_io.decoders.formats import Candidate, read_candidates, recognize
+from moses_io.files.errors import InputError, shown
+from moses_io.files.streams import STANDARD, check_plain, open_output
+from moses_io.files.text import encode, read_lines
+from moses_io.filters import Filters
 from moses_io.nbest import read_hypotheses
 
 SCORE = "Score"
@@ -18,17 +19,31 @@ MOST_FEATURES = 300
 """Number of features above which those that most candidates do not have are left out."""
 
 
+SPARSE = ("joshua", "cdec", "travatar")
+"""Formats whose candidates may lack features with the value 0."""
+
+
 class Converted(NamedTuple):
     """Summary of a converted list."""
 
     form: str
     sentences: int
     candidates: int
-    labels: list[str]  # of all features, SCORE first
+    labels: list[str]  # of all features, the score first
     left_out: int  # number of features that were left out
+    absent: list[str]  # labels of the earlier list that no candidate has
 
 
-def convert(path: str, output: str, form: str = "", source: str = "", weights: str = "", like: str = "") -> Converted:
+def convert(
+    path: str,
+    output: str,
+    form: str = "",
+    source: str = "",
+    filters: str = "",
+    label: str = SCORE,
+    like: str = "",
+    weights: str = "",
+) -> Converted:
     """Write a list of another decoder as a list of Moses.
 
     Args:
@@ -36,59 +51,87 @@ def convert(path: str, output: str, form: str = "", source: str = "", weights: s
         output: the new list.
         form: one of `FORMATS`, or empty to recognize it.
         source: source text, needed by formats without sentence ids.
-        weights: file of initial weights to write, 1 for the decoder's own score and 0 for others, or empty for none.
+        filters: names of filters for the texts, such as `debpe`.
+        label: label of the decoder's own score. If it is not `SCORE`, the labels of other features begin with it.
         like: a converted list of the same decoder with the features to write, or empty for those of this list.
+        weights: file of initial weights to write, 1 for the decoder's own score and 0 for others, or empty for none.
 
     Raises:
-        InputError: the format is unknown, or a line does not have it.
+        InputError: the format is unknown, a line does not have it, or two features would have the same label.
     """
-    check_plain(path)  # it is read twice
+    if path == STANDARD:
+        raise InputError("-: `convert` reads the list twice. Name a file")
+    check_plain(path)
     form = form or recognize(path)
     if not form:
         raise InputError(f"{path}: no n-best list of a decoder that is known. Name its format with --format")
-    counts, different, sentences = Counter[str](), set[str](), set[int]()
-    candidates = 0
-    for each in read_candidates(path, form, source):
-        candidates += 1
+    sources, change = read_lines(source) if source else None, Filters(filters)
+    counts, sentences, candidates = _survey(read_candidates(path, form, sources))
+    if not candidates:
+        raise InputError(f"{path}: the list is empty")
+    wanted = _labels_of(like, label) if like else None
+    rare = len(counts) > MOST_FEATURES and wanted is None
+    kept = [name for name, count in counts.items() if not rare or count > candidates / 2]
+    columns = _columns(kept, label, wanted)
+    labels = list(columns) if wanted is None else wanted
+    with open_output(output) as stream:
+        for each in read_candidates(path, form, sources):
+            if form not in SPARSE and not each.features.keys() >= set(columns.values()):
+                raise InputError(f"{path}: a candidate of sentence {each.sentence} lacks a feature that others have")
+            values = [f"{column}= {each.features.get(columns.get(column, ''), '0')}" for column in labels]
+            features = " ".join([f"{label}= {each.score}", *values])
+            fields = [str(each.sentence), change(each.text), features, each.score]
+            stream.write(encode(" ||| ".join(fields)) + b"\n")
+    if weights:
+        with open_output(weights) as stream:
+            stream.writelines(encode(f"{each}= {int(each == label)}\n") for each in [label, *labels])
+    absent = [each for each in labels if each not in columns]
+    return Converted(form, sentences, candidates, [label, *labels], len(counts) - len(columns), absent)
+
+
+def _survey(candidates: Iterable[Candidate]) -> tuple[dict[str, int], int, int]:
+    """Return how many candidates have each feature, and the numbers of sentences and candidates.
+
+    A feature that is always the score, as `F0` of one model of Marian, would only repeat it and is not counted.
+    """
+    counts, different, sentences, total = Counter[str](), set[str](), set[int](), 0
+    for each in candidates:
+        total += 1
         sentences.add(each.sentence)
         counts.update(each.features.keys())
         different |= {name for name, value in each.features.items() if value != each.score}
-    if not candidates:
-        raise InputError(f"{path}: the list is empty")
-    # A feature that is always the score, as `F0` of one model of Marian, would only repeat it.
-    names = [name for name in counts if name in different or counts[name] < candidates]
-    rare = {name for name in names if counts[name] <= candidates / 2} if len(names) > MOST_FEATURES else set()
-    kept = [name for name in names if like or name not in rare]
-    by_label = {label: name for name, label in _labels(list(counts) if like else kept).items()}
-    labels = _labels_of(like) if like else list(by_label)
-    with open_output(output) as stream:
-        for each in read_candidates(path, form, source):
-            features = [f"{label}= {each.features.get(by_label.get(label, ''), '0')}" for label in labels]
-            fields = [str(each.sentence), each.text, " ".join([f"{SCORE}= {each.score}", *features]), each.score]
-            stream.write(encode(" ||| ".join([*fields, each.links] if each.links else fields)) + b"\n")
-    if weights:
-        with open_output(weights) as stream:
-            stream.write(encode(f"{SCORE}= 1\n" + "".join(f"{label}= 0\n" for label in labels)))
-    left_out = sum(1 for label, name in by_label.items() if name in names and label not in labels)
-    return Converted(form, len(sentences), candidates, [SCORE, *labels], left_out + len(names) - len(kept))
+    kept = {name: count for name, count in counts.items() if name in different or count < total}
+    return kept, len(sentences), total
 
 
-def _labels_of(path: str) -> list[str]:
-    """Return the labels of a converted list without the score. Raises `InputError` if it is none."""
+def _labels_of(path: str, label: str) -> list[str]:
+    """Return the labels of a converted list without its score. Raises `InputError` if it has no such score."""
     first = next(iter(read_hypotheses(path)), None)
     labels = [name for name, values in first.dense if len(values) == 1] if first else []
-    if SCORE not in labels:
-        raise InputError(f"{path}: no feature {SCORE}, expected a list that `convert` wrote")
-    return [label for label in labels if label != SCORE]
+    if label not in labels:
+        raise InputError(f"{path}: no feature {label}, expected a list that `convert` wrote with this label")
+    return [each for each in labels if each != label]
 
 
-def _labels(names: Sequence[str]) -> dict[str, str]:
-    """Return a label for each name. Labels consist of letters and digits."""
-    labels: dict[str, str] = {}
+def _columns(names: Sequence[str], score: str, wanted: Sequence[str] | None) -> dict[str, str]:
+    """Return the name of each feature by its label, which consists of letters and digits.
+
+    Args:
+        names: names of the features.
+        score: label of the decoder's own score.
+        wanted: labels of the features to return, or None for all.
+
+    Raises:
+        InputError: two features have the same label.
+    """
+    prefix, columns = "" if score == SCORE else score, dict[str, str]()
     for name in names:
         plain = re.sub("[^A-Za-z0-9]", "", name)
-        base = plain if plain[:1].isalpha() else f"F{plain}"
-        taken = {SCORE, *labels.values()}
-        candidates = [base, *(f"{base}x{count}" for count in range(2, len(taken) + 3))]
-        labels[name] = next(label for label in candidates if label not in taken)
-    return labels
+        label = prefix + (plain if plain[:1].isalpha() or prefix else f"F{plain}")
+        if wanted is not None and label not in wanted:
+            continue
+        if label in columns or label == score:
+            other = columns.get(label, "the decoder's own score")
+            raise InputError(f"{shown(name)} and {shown(other)} would have the same label {label}. Rename one of them")
+        columns[label] = name
+    return columns

@@ -22,14 +22,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from moses_io.files.errors import Fault, InputError, counted, shown
+from moses_io.files.errors import QUOTED, Fault, InputError, counted, shown
 from moses_io.files.streams import name_of, numbered_lines
-from moses_io.files.text import decode, no_number, number, read_lines, tokens, without_line_end, without_tabs
-from moses_io.nbest import Order
+from moses_io.files.text import LARGEST, decode, no_number, number, tokens, whole, without_line_end, without_tabs
 
 _FAIRSEQ_CANDIDATE = re.compile(r"([HP])-([0-9]{1,18})\t(.*)")
 _FAIRSEQ_LINE = re.compile(r"[STHDP]-[0-9]+\t")
-_LINKS = re.compile(r"[0-9]+-[0-9]+( [0-9]+-[0-9]+)*")
+_ALIGNMENT = re.compile(r"[-0-9.,; ]*")
+"""Field with a word alignment, hard or soft. Its numbers count subwords and `</s>`, so it is not converted."""
 
 
 class Candidate(NamedTuple):
@@ -39,15 +39,13 @@ class Candidate(NamedTuple):
         sentence: id of the source sentence, from 0.
         text: the translation.
         score: the decoder's own score, higher is better.
-        features: values of other features by name. Features with the value 0 may be missing.
-        links: word alignment in Moses' format, or empty.
+        features: values of other features by name.
     """
 
     sentence: int
     text: str
     score: str
     features: dict[str, str]
-    links: str = ""
 
 
 def recognize(path: str, lines: int = 100) -> str:
@@ -59,22 +57,25 @@ def recognize(path: str, lines: int = 100) -> str:
 def format_of(lines: Sequence[str]) -> str:
     """Return the format of a list with these first lines, none of which is blank, or "" if it is unknown."""
     if any(map(_FAIRSEQ_LINE.match, lines)):
-        return "fairseq"
+        return FAIRSEQ
     if lines and all(line.startswith("{") for line in lines):
         row = _json(lines[0])
         keys = row if isinstance(row, dict) else {}
-        return "ctranslate2-json" if "hypotheses" in keys else "sockeye" if "translation" in keys else ""
+        sockeye = isinstance(keys.get("translation"), str)
+        return "ctranslate2-json" if "hypotheses" in keys else "sockeye" if sockeye else ""
     if lines and all("|||" in line for line in lines):
-        found = Counter(map(_format_with_bars, lines))
-        return found.most_common(1)[0][0]
+        found = Counter(filter(None, map(_format_with_bars, lines)))
+        if found:
+            return found.most_common(1)[0][0]
     if lines and all("\t" in line and number(line.rpartition("\t")[2]) is not None for line in lines):
-        return "opennmt-py"
+        # A vocabulary with scores has one token on each line.
+        return "opennmt-py" if any(" " in line for line in lines) else ""
     return ""
 
 
 def _format_with_bars(line: str) -> str:
     fields = [field.strip(" ") for field in line.split("|||")]
-    if not fields[0].isdigit():
+    if whole(fields[0]) is None:
         return "ctranslate2" if number(fields[0]) is not None else ""
     if len(fields) < 4 or number(fields[-1]) is None:
         return "travatar" if len(fields) == 4 and number(fields[2]) is not None and "=" in fields[3] else ""
@@ -85,10 +86,19 @@ def _format_with_bars(line: str) -> str:
     return "cdec" if labelled and number(fields[3]) is not None else ""
 
 
-def read_candidates(path: str, form: str, source: str) -> Iterator[Candidate]:
-    """Yield each candidate. Raises `InputError` if a line does not have the format."""
-    parse, order = FORMATS[form], Order()
-    numbering: Iterator[int] = _numbering(path, source) if form in UNNUMBERED else itertools.count()
+def read_candidates(path: str, form: str, sources: Sequence[str] | None) -> Iterator[Candidate]:
+    """Yield each candidate.
+
+    Args:
+        path: the list.
+        form: its format.
+        sources: source sentences, needed by the formats in `UNNUMBERED`.
+
+    Raises:
+        InputError: a line does not have the format.
+    """
+    parse = FORMATS[form]
+    numbering: Iterator[int] = _numbering(path, form, sources) if form in UNNUMBERED else itertools.count()
     unsorted: list[Candidate] = []
     for place, line in numbered_lines(path):
         text = decode(without_line_end(line))
@@ -97,10 +107,8 @@ def read_candidates(path: str, form: str, source: str) -> Iterator[Candidate]:
         try:
             if form == FAIRSEQ:
                 _add_fairseq(text, unsorted)
-                continue
-            for each in parse(text, next(numbering)):
-                order.check(each.sentence)
-                yield _checked(each)
+            else:
+                yield from map(_checked, parse(text, next(numbering)))
         except Fault as fault:
             raise InputError(f"{name_of(path)}:{place}: {fault}") from None
     yield from sorted(unsorted, key=lambda each: each.sentence)  # as fairseq prints them in the order of lengths
@@ -116,27 +124,38 @@ def _checked(candidate: Candidate) -> Candidate:
     return candidate._replace(text=without_tabs(candidate.text).strip(" "))
 
 
-def _numbering(path: str, source: str) -> Iterator[int]:
-    """Yield the sentence of each line of a list without ids, in which all sentences have equally many lines.
+def _numbering(path: str, form: str, sources: Sequence[str] | None) -> Iterator[int]:
+    """Return the sentence of each line of a list without ids, in which all sentences have equally many lines.
 
-    OpenNMT-py has no lines for blank source sentences.
+    Blank source sentences have blank translations. Versions of OpenNMT-py that drop them have no lines for them.
     """
-    if not source:
+    if sources is None:
         raise InputError(f"{path}: this format has no sentence ids, so the source text is needed (--source)")
-    sources = read_lines(source)
-    total = sum(1 for _ in numbered_lines(path))
+    blank = [_is_blank(form, decode(without_line_end(line))) for _, line in numbered_lines(path)]
     filled = [place for place, line in enumerate(sources) if line.strip(" \t")]
-    for places in (list(range(len(sources))), filled):
-        if places and total and total % len(places) == 0:
-            return (place for place in places for _ in range(total // len(places)))
-    lines = f"{counted(total, 'line')} for the {counted(len(sources), 'sentence')} of {source}"
-    raise InputError(f"{path}: {lines}, expected equally many for each sentence")
+    if sources and blank and len(blank) % len(sources) == 0:
+        size = len(blank) // len(sources)
+        if all(all(blank[place * size : (place + 1) * size]) for place in {*range(len(sources))} - {*filled}):
+            return (place for place in range(len(sources)) for _ in range(size))
+    if form == "opennmt-py" and filled and blank and len(blank) % len(filled) == 0:
+        return (place for place in filled for _ in range(len(blank) // len(filled)))
+    lines = f"{counted(len(blank), 'line')} for {counted(len(sources), 'source sentence')}"
+    raise InputError(f"{path}: {lines}, expected equally many for each sentence, and blank ones for blank sentences")
+
+
+def _is_blank(form: str, line: str) -> bool:
+    """Return whether a line without an id has an empty translation."""
+    try:
+        return not any(each.text.strip(" \t") for each in FORMATS[form](line, 0))
+    except Fault:  # reported with its line when the list is read
+        return False
 
 
 def _identifier(field: str) -> int:
-    if not field.isdigit() or len(field) > 18:
+    identifier = whole(field)
+    if identifier is None:
         raise Fault(f"expected a sentence id, found {shown(field)}")
-    return int(field)
+    return identifier
 
 
 def _fields(line: str, least: int, most: int) -> list[str]:
@@ -172,12 +191,9 @@ def _marian(line: str, _: int) -> list[Candidate]:
     """Parse `id ||| text [||| alignment] [||| WordScores= …] ||| features ||| score`."""
     fields = _fields(line, 4, 7)
     optional, score = fields[2:-2], fields[-1]
-    links = [field for field in optional if _LINKS.fullmatch(field)]
-    unknown = [field for field in optional if not field.startswith("Word") and not re.fullmatch("[-0-9., ]*", field)]
-    if unknown:
-        raise Fault(f"expected an alignment or WordScores, found {shown(unknown[0])}")
+    _check_alignment([field for field in optional if not field.startswith("Word")])
     values = _features(fields[-2].partition("WordScores=")[0])
-    return [Candidate(_identifier(fields[0]), fields[1], score, values, "".join(links[:1]))]
+    return [Candidate(_identifier(fields[0]), fields[1], score, values)]
 
 
 def _named(line: str, _: int) -> list[Candidate]:
@@ -195,8 +211,8 @@ def _travatar(line: str, _: int) -> list[Candidate]:
 def _scored(line: str, sentence: int) -> list[Candidate]:
     """Parse `score ||| text [||| alignment]`."""
     score, text, *optional = _fields(line, 2, 4)
-    links = [field for field in optional if _LINKS.fullmatch(field)]
-    return [Candidate(sentence, text, score, {}, "".join(links[:1]))]
+    _check_alignment(optional)
+    return [Candidate(sentence, text, score, {})]
 
 
 def _tabbed(line: str, sentence: int) -> list[Candidate]:
@@ -204,8 +220,15 @@ def _tabbed(line: str, sentence: int) -> list[Candidate]:
     text, tab, score = line.rpartition("\t")
     if not tab:
         raise Fault("expected a text, a tab and a score. Translate with -with_score")
-    text, _, links = text.partition(" ||| ")
-    return [Candidate(sentence, text, score, {}, links)]
+    before, bars, last = text.rpartition("|||")
+    return [Candidate(sentence, before if bars and _ALIGNMENT.fullmatch(last) else text, score, {})]
+
+
+def _check_alignment(fields: Sequence[str]) -> None:
+    """Raise `Fault` if one of the fields is no alignment, and therefore text."""
+    for field in fields:
+        if not _ALIGNMENT.fullmatch(field):
+            raise Fault(f"expected an alignment, found {shown(field)}")
 
 
 def _add_fairseq(line: str, candidates: list[Candidate]) -> None:
@@ -248,7 +271,7 @@ def _sockeye(line: str, sentence: int) -> list[Candidate]:
     if texts == [""] and scores == [-math.inf]:
         scores = [0.0]
     costs = [score[0] if isinstance(score, list) and score else score for score in _listed(scores)]
-    return _paired(sentence, texts, [0 - cost if isinstance(cost, int | float) else cost for cost in costs])
+    return _paired(sentence, texts, [0 - _number(cost) for cost in costs])
 
 
 def _ctranslate2(line: str, sentence: int) -> list[Candidate]:
@@ -262,13 +285,18 @@ def _paired(sentence: int, texts: Any, scores: Any) -> list[Candidate]:
     """Return the candidates with these texts and scores. Raises `Fault` if they are not as many texts and numbers."""
     if len(_listed(texts)) != len(_listed(scores)):
         raise Fault(f"{counted(len(texts), 'translation')}, but {counted(len(scores), 'score')}")
+    candidates = []
     for text, score in zip(texts, scores, strict=True):
-        if not isinstance(text, str) or isinstance(score, bool) or not isinstance(score, int | float):
-            raise Fault(f"expected a text and a number, found {shown(str(text))} and {shown(str(score))}")
-    return [
-        Candidate(sentence, " ".join(text.split("\n")), repr(float(score)), {})
-        for text, score in zip(texts, scores, strict=True)
-    ]
+        if not isinstance(text, str) or any("\ud800" <= character <= "\udfff" for character in text):
+            raise Fault(f"expected a text, found {shown(ascii(text))}")
+        candidates.append(Candidate(sentence, " ".join(text.split("\n")), repr(_number(score)), {}))
+    return candidates
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:
+        raise Fault(f"expected a finite number, found {shown(str(value)[:QUOTED])}")
+    return float(value)
 
 
 def _object(line: str) -> dict[str, Any]:

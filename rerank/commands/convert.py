@@ -1,8 +1,11 @@
 """`moses-rerank convert`."""
 
 import argparse
+import re
 
+from moses_io.decoders.convert import SCORE
 from moses_io.decoders.formats import FORMATS
+from moses_io.files.errors import shown
 from rerank.commands.arguments import declarers
 
 HELP = "convert the n-best list of another decoder to a Moses list"
@@ -32,6 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NBEST",
         help="a list that was converted before, whose features the new list has (default: its own features)",
     )
+    add(
+        "--filter",
+        default="",
+        metavar="NAMES",
+        help="filters for the texts, such as debpe or desentencepiece, see `evaluate --help` (default: none)",
+    )
+    add(
+        "--label",
+        type=_label,
+        default=SCORE,
+        help="label of the decoder's own score. Another one than the default also begins the labels of other features, "
+        "so that lists of several decoders can be merged (default: %(default)s)",
+    )
     write("--weights", default="", metavar="FILE", help="additional output: initial weights")
 
 
@@ -42,10 +58,19 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.files.errors import counted
 
     done = convert(
-        arguments.list, arguments.output, arguments.format, arguments.source, arguments.weights, arguments.like
-    )
+        arguments.list, arguments.output, arguments.format, arguments.source, arguments.filter, arguments.label,
+        arguments.like, arguments.weights,
+    )  # fmt: skip
     sizes = f"{counted(done.sentences, 'sentence')}, {counted(done.candidates, 'candidate')}"
     log.info(f"{done.form}: {sizes}, features {', '.join(done.labels)}")
     if done.left_out:
-        reason = "that the other list does not have" if arguments.like else "that most candidates do not have"
-        log.warning(f"{done.left_out:,} features {reason} are left out")
+        reason = f"not in {arguments.like}" if arguments.like else "most candidates do not have them"
+        log.warning(f"left out: {counted(done.left_out, 'feature')} ({reason})")
+    if done.absent:
+        log.warning(f"no candidate has {', '.join(done.absent)}, which {arguments.like} has. The values are 0")
+
+
+def _label(text: str) -> str:
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9]*", text):
+        raise argparse.ArgumentTypeError(f"expected letters and digits, beginning with a letter, found {shown(text)}")
+    return text

@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--mbr-scale",
         type=_scale,
-        default=1.0,
         metavar="S",
         help="factor of the scores that give the probabilities of the candidates, 0 for equal probabilities "
         "(default: 1)",
@@ -51,6 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.linear.missing import read_replacements
     from rerank.linear.selection import choose_by_weights
 
+    if arguments.mbr_scale is not None and not arguments.mbr:
+        raise InputError("--mbr-scale needs --mbr")
     if arguments.mbr and arguments.confidence:
         raise InputError("--confidence is for choices by the weights, not by --mbr")
     replacements = read_replacements(arguments.source, arguments.sentences, arguments.on_missing)
@@ -67,7 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
         moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
         if arguments.sentences is not None:
             moses_output.check(arguments.sentences, "the source")
-    scale = arguments.mbr_scale if arguments.mbr else None
+    default_scale = 1.0 if arguments.mbr else None
+    scale = default_scale if arguments.mbr_scale is None else arguments.mbr_scale
     choose_by_weights(arguments.list, arguments.weights, replacements, outputs, estimator, moses_output, scale)
 
 

@@ -66,14 +66,14 @@ Generate valid with beam=5: BLEU4 = 30.1
 {"score": -Infinity, "sentence_id": 2, "translation": ""}
 {"score": 0.5, "sentence_id": 3, "translation": "d"}
 """,
-    "opennmt-py": "das ist gut ||| 0-0 1-1 2-2\t-0.4123\ndas\t-1e-05\n\t-0.7\nein\t-3\n",
+    "opennmt-py": "das ist gut ||| 0-0 1-1 2-2\t-0.4123\ndas ||| 0-0\t-1e-05\n ||| \t-0.7\nein ||| 0-0\t-3\n",
     "opennmt-tf": """\
 -1.123214 ||| Hello world ||| 0-0 1-1
 -1.200000 ||| Hello ||| 0-0
 -0.100000 ||| a ||| 0-0
 -0.200000 ||| b ||| 0-0
 """,
-    "ctranslate2": "-0.412345 ||| ▁das ▁ist ▁gut\n-0.778123 ||| ▁das ▁ist ▁fein\n0 |||\n0 |||\n",
+    "ctranslate2": "-0.412345 ||| ▁das ▁ist ▁gut\n-0.778123 ||| ▁das ▁ist ▁fein\n-1 ||| ein\n-2 |||\n",
     "ctranslate2-json": """\
 {"hypotheses": [["das", "ist"], ["das"]], "scores": [-0.5, -0.7]}
 {"hypotheses": ["ein text"], "scores": [-1]}
@@ -114,22 +114,22 @@ PassThrough= 0 ||| -8.76543
 2 ||| d ||| Score= -0.5 ||| -0.5
 """,
     "opennmt-py": """\
-0 ||| das ist gut ||| Score= -0.4123 ||| -0.4123 ||| 0-0 1-1 2-2
+0 ||| das ist gut ||| Score= -0.4123 ||| -0.4123
 0 ||| das ||| Score= -1e-05 ||| -1e-05
 1 |||  ||| Score= -0.7 ||| -0.7
 1 ||| ein ||| Score= -3 ||| -3
 """,
     "opennmt-tf": """\
-0 ||| Hello world ||| Score= -1.123214 ||| -1.123214 ||| 0-0 1-1
-0 ||| Hello ||| Score= -1.200000 ||| -1.200000 ||| 0-0
-1 ||| a ||| Score= -0.100000 ||| -0.100000 ||| 0-0
-1 ||| b ||| Score= -0.200000 ||| -0.200000 ||| 0-0
+0 ||| Hello world ||| Score= -1.123214 ||| -1.123214
+0 ||| Hello ||| Score= -1.200000 ||| -1.200000
+1 ||| a ||| Score= -0.100000 ||| -0.100000
+1 ||| b ||| Score= -0.200000 ||| -0.200000
 """,
     "ctranslate2": """\
 0 ||| ▁das ▁ist ▁gut ||| Score= -0.412345 ||| -0.412345
 0 ||| ▁das ▁ist ▁fein ||| Score= -0.778123 ||| -0.778123
-1 |||  ||| Score= 0 ||| 0
-1 |||  ||| Score= 0 ||| 0
+1 ||| ein ||| Score= -1 ||| -1
+1 |||  ||| Score= -2 ||| -2
 """,
     "ctranslate2-json": """\
 0 ||| das ist ||| Score= -0.5 ||| -0.5
@@ -142,7 +142,7 @@ PassThrough= 0 ||| -8.76543
 def converted(write: Write, text: str, form: str = "", source: str = "eins zwei\ndrei\n") -> tuple[Converted, str]:
     """Convert a list, and return the summary and the new list."""
     path, output = write("list", text), write("output", "")
-    done = convert(str(path), str(output), form, str(write("source", source)), str(output.with_name("weights")))
+    done = convert(str(path), str(output), form, str(write("source", source)))
     assert sum(1 for _ in read_nbest(str(output))) == done.sentences
     return done, output.read_text()
 
@@ -190,7 +190,7 @@ def test_initial_weights(write: Write) -> None:
 
 def test_marian_with_alignment_and_word_scores(write: Write) -> None:
     text = "0 ||| a b ||| 0-0 1-1 ||| WordScores= -0.50000 -0.25000 ||| F0= -0.75 ||| -0.375\n"
-    assert converted(write, text)[1] == "0 ||| a b ||| Score= -0.375 F0= -0.75 ||| -0.375 ||| 0-0 1-1\n"
+    assert converted(write, text)[1] == "0 ||| a b ||| Score= -0.375 F0= -0.75 ||| -0.375\n"
     soft = "0 ||| a b ||| 0.9,0.05,0.05 0.1,0.8,0.1 ||| F0= -0.75 ||| -0.375\n"
     assert converted(write, soft)[1] == "0 ||| a b ||| Score= -0.375 F0= -0.75 ||| -0.375\n"
 
@@ -202,9 +202,44 @@ def test_a_feature_that_repeats_the_score_is_left_out(write: Write) -> None:
     assert done.left_out == 0
 
 
-def test_names_of_features_stay_different(write: Write) -> None:
-    text = "0 ||| a ||| lm_0=1 lm0=2 0=3 Score=4 ||| -1\n"
-    assert converted(write, text)[0].labels == ["Score", "lm0", "lm0x2", "F0", "Scorex2"]
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0 ||| a ||| lm_0=1 lm0=2 ||| -1\n", "'lm0' and 'lm_0' would have the same label lm0. Rename one of them"),
+        ("0 ||| a ||| Score=4 ||| -1\n", "the decoder's own score\" would have the same label Score"),
+    ],
+)
+def test_two_features_with_the_same_label(write: Write, text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        converted(write, text)
+    assert message in str(error.value)
+
+
+def test_another_label(write: Write) -> None:
+    """Lists of two decoders can be merged if they have different labels."""
+    path = write("list", "0 ||| a ||| F0= -1 F1= -2 ||| -3\n")
+    convert(str(path), str(path.with_name("output")), label="Marian", weights=str(path.with_name("weights")))
+    expected = "0 ||| a ||| Marian= -3 MarianF0= -1 MarianF1= -2 ||| -3\n"
+    assert path.with_name("output").read_text() == expected
+    assert path.with_name("weights").read_text() == "Marian= 1\nMarianF0= 0\nMarianF1= 0\n"
+
+
+def test_filters_join_subwords(write: Write) -> None:
+    path = write("list", "H-0\t-1\tein klei@@ nes Haus\n")
+    convert(str(path), str(path.with_name("output")), filters="debpe")
+    assert path.with_name("output").read_text().startswith("0 ||| ein kleines Haus ||| ")
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("H-0\t-1\ta\nP-0\t-1\nH-0\t-1\tb\n", "fairseq"),
+        ("0 ||| a ||| F0= -1 F1= -2 ||| -3\n0 ||| b ||| F0= -1 ||| -3\n", "marian"),
+    ],
+)
+def test_a_log_probability_that_a_candidate_lacks(write: Write, text: str, form: str) -> None:
+    with pytest.raises(InputError, match="list: a candidate of sentence 0 lacks a feature that others have"):
+        converted(write, text, form)
 
 
 def test_rare_features_of_a_large_model_are_left_out(write: Write) -> None:
@@ -230,10 +265,20 @@ def test_the_features_of_another_list(write: Write) -> None:
         )
 
 
-def test_blank_source_lines_without_translations(write: Write) -> None:
-    """OpenNMT-py 3.5.1 leaves them out (onmt/inputters/text_utils.py line 100)."""
-    _, found = converted(write, "a\t-1\nb\t-2\n", source="eins\n\ndrei\n")
-    assert [line[0] for line in found.splitlines()] == ["0", "2"]
+@pytest.mark.parametrize(
+    ("form", "text", "sentences"),
+    [
+        # OpenNMT-py 3.5.1 leaves blank lines out (onmt/inputters/text_utils.py line 100).
+        ("opennmt-py", "a b\t-1\nc d\t-2\n", "02"),
+        # As many lines as with one candidate for each of three sentences.
+        ("opennmt-py", "a\t-1\nb\t-2\nc\t-3\nd\t-4\ne\t-5\nf\t-6\n", "000222"),
+        ("opennmt-py", "a\t-1\nb\t-2\n\t-3\n\t-4\ne\t-5\nf\t-6\n", "001122"),
+        ("ctranslate2", "-1 ||| a\n0 |||\n-2 ||| b\n", "012"),
+    ],
+)
+def test_blank_source_lines(write: Write, form: str, text: str, sentences: str) -> None:
+    _, found = converted(write, text, form, source="eins\n\ndrei\n")
+    assert "".join(line[0] for line in found.splitlines()) == sentences
 
 
 def test_flat_scores_of_sockeye_2(write: Write) -> None:
@@ -248,7 +293,7 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
         ("", "marian", "list: the list is empty"),
         ("S-1\ta\n", "", "list: the list is empty"),
         ("0 ||| a ||| F0= -1\n", "marian", "list:1: expected 4 to 7 fields between '|||', found 3"),
-        ("0 ||| a ||| b ||| F0= -1 ||| -1\n", "marian", "list:1: expected an alignment or WordScores, found 'b'"),
+        ("0 ||| a ||| b ||| F0= -1 ||| -1\n", "marian", "list:1: expected an alignment, found 'b'"),
         ("x ||| a ||| F0= -1 ||| -1\n", "marian", "list:1: expected a sentence id, found 'x'"),
         ("0 ||| a ||| F0= nan ||| -1\n", "marian", "list:1: not finite (nan)"),
         ("0 ||| a ||| lm=1 ||| -8,765\n", "joshua", "list:1: expected a number, found '-8,765'"),
@@ -256,20 +301,28 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
         ("0 ||| a ||| lm ||| -8\n", "cdec", "list:1: expected features such as 'name=value', found 'lm'"),
         ("0 ||| a ||| ||| b ||| lm=1 ||| -8\n", "cdec", "list:1: expected 4 to 5 fields between '|||', found 6"),
         ("0 ||| a ||| -inf ||| lm=1\n", "travatar", "list:1: not finite (-inf)"),
-        ("0 ||| a ||| l=1 ||| -1\n1 ||| a ||| l=1 ||| -1\n0 ||| a ||| l=1 ||| -1\n", "cdec", "list:3: "),
+        ("\u00b2 ||| a ||| lm=1 ||| -8\n", "cdec", "list:1: expected a sentence id, found '\u00b2'"),
+        ("-0.5 ||| a ||| b\n", "ctranslate2", "expected equally many for each sentence"),
         ("H-1\t-1\n", "fairseq", "list:1: expected H-ID, a score and a text, separated by tabs"),
         ("P-1\t-1\n", "fairseq", "list:1: P-1 without H-1 before it"),
         ("H-1\t-inf\ta\n", "fairseq", "list:1: not finite (-inf)"),
         ("H-1\t-1\ta ||| b\n", "fairseq", "list:1: '|||' in the text, which Moses' format cannot have: 'a ||| b'"),
-        ("{}\n", "sockeye", "list:1: expected a text and a number, found 'None' and 'None'"),
+        ("{}\n", "sockeye", "list:1: expected a finite number, found 'None'"),
         ("[1]\n", "sockeye", "list:1: expected a JSON object, found '[1]'"),
         ("[" * 9999 + "\n", "sockeye", "list:1: expected a JSON object, found '[[["),
         ('{"translations": 1, "scores": [1]}\n', "sockeye", "expected a list of translations or scores, found '1'"),
         ('{"translations": ["a"], "scores": [1, 2]}\n', "sockeye", "list:1: 1 translation, but 2 scores"),
         ('{"translations": ["a"], "scores": [NaN]}\n', "sockeye", "list:1: not finite (nan)"),
+        ('{"translations": ["a"], "scores": [true]}\n', "sockeye", "expected a finite number, found 'True'"),
+        (
+            '{"translations": ["a"], "scores": [1' + "0" * 400 + "]}\n",
+            "sockeye",
+            "expected a finite number, found '100",
+        ),
+        ('{"hypotheses": ["a\\ud83d"], "scores": [1]}\n', "ctranslate2-json", "list:1: expected a text, found"),
         ('{"hypotheses": ["a"]}\n', "ctranslate2-json", "expected a list of translations or scores, found 'None'"),
         ("a\nb\n", "opennmt-py", "list:1: expected a text, a tab and a score. Translate with -with_score"),
-        ("-1 ||| a\n" * 3, "", "list: 3 lines for the 2 sentences of "),
+        ("-1 ||| a\n" * 3, "", "list: 3 lines for 2 source sentences, expected equally many"),
         ("-1\n-1\n", "ctranslate2", "list:1: expected 2 to 4 fields between '|||', found 1"),
     ],
 )

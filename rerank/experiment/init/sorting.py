@@ -52,9 +52,10 @@ def kind_of(path: str) -> str:
     filled = [line for line in whole if line.strip(b" \t")]
     if not filled:
         return "empty"
-    kind = _kind(filled)
-    form = "" if kind == NBEST else format_of([decode(line) for line in filled])
-    return f"n-best list of another decoder ({form}), to be converted with `moses-rerank convert`" if form else kind
+    form = format_of([decode(line) for line in filled[:LINES]])
+    if form:
+        return f"n-best list of another decoder ({form}), to be converted with `moses-rerank convert`"
+    return _kind(filled)
 
 
 def _kind(lines: Sequence[bytes]) -> str:
