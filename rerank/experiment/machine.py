@@ -30,6 +30,9 @@ SAMPLE, LONGEST = 4_000, 50
 CANDIDATES = 20_000
 """Maximum candidates on which reading is measured."""
 
+BUSY = 0.2
+"""Share of the time of a measurement in which the thread waits for a core, above which a message is logged."""
+
 _NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
 """Keys of a model that are not settings of its training."""
 
@@ -87,7 +90,20 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
 def _write_factors(request: TrainingRequest, lengths: Integers, corpus: CorpusSize, device: str, path: str) -> None:
     from features.models.speed import measure_model
 
-    write_json(path, asdict(measure_model(request, lengths, corpus, device)))
+    began, waited = time.perf_counter(), waiting_time()
+    factors = measure_model(request, lengths, corpus, device)
+    share = (waiting_time() - waited) / (time.perf_counter() - began)
+    if share > BUSY:
+        log.info(f"other programs make this one wait for {share:.0%} of the time. The plan assumes that they continue")
+    write_json(path, asdict(factors))
+
+
+def waiting_time() -> float:
+    """Return how long this thread has waited for a free core, in seconds, or 0 if the system does not measure it."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):  # not Linux
+        return 0.0
 
 
 def _list_factor(experiment: Experiment, path: str) -> float:
