@@ -244,7 +244,13 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file, which replaces the plain file `path` if the block ends without an error.
 
     For libraries that write to a path. `open_output` is for all other files.
+
+    Raises:
+        InputError: the path exists and is not a plain file.
     """
+    path = path.resolve()
+    if path.exists():
+        check_plain(path)
     remove_temporaries(path)
     descriptor, name = tempfile.mkstemp(TEMPORARY, f"{hidden(path.name)}.", path.parent)
     os.close(descriptor)

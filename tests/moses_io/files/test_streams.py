@@ -16,7 +16,16 @@ import pytest
 
 from moses_io.files import streams
 from moses_io.files.errors import InputError
-from moses_io.files.streams import TEMPORARY, digest, hidden, numbered_lines, open_between, open_input, open_output
+from moses_io.files.streams import (
+    TEMPORARY,
+    digest,
+    hidden,
+    numbered_lines,
+    open_between,
+    open_input,
+    open_output,
+    replacing,
+)
 
 
 @pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
@@ -272,3 +281,22 @@ def test_what_stands_between_two_steps_is_gone_at_the_end_and_named_when_it_is_t
 def test_a_full_device_is_named() -> None:
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"), open_output("/dev/full") as stream:
         stream.write(b"x")
+
+
+def test_a_replaced_file_is_complete_or_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"one")
+    with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
+        temporary.write_bytes(b"two")
+        raise KeyboardInterrupt
+    assert [each.name for each in tmp_path.iterdir()] == ["file"] and path.read_bytes() == b"one"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_device_is_not_replaced() -> None:
+    expected = pytest.raises(InputError, match="/dev/full: a pipe or a device, expected a plain file")
+    with expected, replacing(Path("/dev/full")):
+        pass

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
-from features.models.training.checkpoint import Run, _checksum, random_state, restore
+from features.models.training.checkpoint import Run, _checksum, random_state, restore, write_tensors
 from features.models.training.checkpoint import save as save_run
 from features.models.training.preparation import Task, begin_run, resume_run
 from features.models.training.ranks import Ranks
@@ -224,3 +224,13 @@ def test_each_process_has_random_numbers_of_its_own(
     assert [numbers(rank, 2) for rank in range(2)] == expected
     with warned("this training had 2 processes, now 1"):
         assert numbers(0, 1) == expected[0]
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", fail)
+    with pytest.raises(InputError, match=r"checkpoint: cannot be written \(I/O error: No space left on device"):
+        write_tensors(tmp_path / "checkpoint", "", {})
+    assert list(tmp_path.iterdir()) == []
