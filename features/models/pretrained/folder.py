@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,6 +95,7 @@ def _tokenizer(folder: str) -> Any:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL_ONLY)
     if not tokenizer("a")["input_ids"]:
         raise InputError(f"{folder}: no tokenizer. Its files, such as tokenizer.json, belong in the folder")
+    tokenizer.model_max_length = sys.maxsize  # `Encoding` cuts long texts, with a warning of its own
     return tokenizer
 
 

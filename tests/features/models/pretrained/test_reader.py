@@ -256,6 +256,7 @@ def test_texts_longer_than_the_model_reads_are_cut(make: Make, style: str, capsy
         fitting, cut = (values(model, [Sentence(0, first, (second,))]) for first, second in ((source, text), longer))
         assert fitting == pytest.approx(cut, abs=1e-5)
     output = capsys.readouterr().err
+    assert "Token indices" not in output
     assert output.count("texts of more than 64 subwords, the model's maximum, are cut, such as 'die die") == 1
 
 
