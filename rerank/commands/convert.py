@@ -15,7 +15,8 @@ EXAMPLES = """\
   moses-rerank convert dev.ct2 --source dev.de --output dev.nbest.gz
 
 The decoder's own score is the feature Score and the total of each candidate. --weights writes initial weights for `run`
-and `tune`: 1 for Score, 0 for other features. The text stays as it is, so it must be tokenized like the references."""
+and `tune`: 1 for Score, 0 for other features. Without --filter the text stays as it is. It
+should be tokenized like the references."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
