@@ -64,7 +64,7 @@ def read_list(path: Path) -> None:
 def read_foreign_list(path: Path) -> None:
     """Read a list of another decoder in the format that it seems to have."""
     if form := formats.recognize(str(path)):
-        list(formats.read_candidates(str(path), form, ["a", "", "b"]))
+        list(formats.read_candidates(str(path), form, ["a", "b"]))
 
 
 def read_reranker(path: Path) -> None:

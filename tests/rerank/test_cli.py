@@ -290,6 +290,7 @@ def test_choices_on_a_terminal_have_no_bar_between_them(
 PATHS = {
     "FILE", "DIR", "NBEST", "WEIGHTS", "MODEL", "SYSTEM", "INI", "RERANKER", "EXPERIMENT", "STUDY", "META", "SOURCE",
     "REFERENCES", "CONFIG", "blank|FILE", "copy|keep|FILE", "[NAME=]NBEST", "[LABEL=]KIND[:ARG]", "LABEL=KIND[:ARG]",
+    "hf:DIR", "LIST",
 }  # fmt: skip
 """How the help text names the arguments that are paths, or have them in them."""
 
