@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from moses_io.decoders.formats import Candidate, read_candidates, recognize
 from moses_io.files.errors import InputError, shown
-from moses_io.files.streams import STANDARD, check_plain, open_output
+from moses_io.files.streams import STANDARD, check_plain, numbered_lines, open_output
 from moses_io.files.text import encode, read_lines
 from moses_io.filters import Filters
 from moses_io.nbest import read_hypotheses
@@ -63,6 +63,8 @@ def convert(
         raise InputError("-: `convert` reads the list twice. Name a file")
     check_plain(path)
     form = form or recognize(path)
+    if not form and not any(line.strip() for _, line in numbered_lines(path)):
+        raise InputError(f"{path}: the list is empty")
     if not form:
         raise InputError(f"{path}: no n-best list of a decoder that is known. Name its format with --format")
     sources, change = read_lines(source) if source else None, Filters(filters)

@@ -291,6 +291,7 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
     [
         ("a b c\n", "", "list: no n-best list of a decoder that is known. Name its format with --format"),
         ("", "marian", "list: the list is empty"),
+        ("\n", "", "list: the list is empty"),
         ("S-1\ta\n", "", "list: the list is empty"),
         ("0 ||| a ||| F0= -1\n", "marian", "list:1: expected 4 to 7 fields between '|||', found 3"),
         ("0 ||| a ||| b ||| F0= -1 ||| -1\n", "marian", "list:1: expected an alignment, found 'b'"),
