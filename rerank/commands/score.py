@@ -11,7 +11,7 @@ EXAMPLES = """\
   zcat test.nbest.gz | moses-rerank score - --source test.de --feature length > test.scored
 
 A feature is written [LABEL=]KIND[:ARG]. `moses-rerank features` lists the kinds. The rest of each line stays as it
-is."""
+is. With --input-filter, the text of the new list is filtered, too."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="[LABEL=]KIND[:ARG]",
         help="feature to append, may be repeated",
+    )
+    add(
+        "--input-filter",
+        default="",
+        metavar="NAMES",
+        help="filters for sources and candidates before features are computed, separated by commas: factors, debpe, "
+        "desentencepiece, dejoiner (default: none)",
     )
     write("--output", default="-", help="scored list, compressed if named .gz, .bz2 or .xz (default: stdout)")
     add_resources(parser)
@@ -42,10 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Append features to a list."""
     from features.request import parse_requests
+    from moses_io.input_filters import InputFilters
     from rerank.lists.append import add_features
 
     requests = parse_requests(arguments.feature)
     resources = read_resources(arguments, arguments.ray)
     add_features(
-        arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify, arguments.ray
-    )
+        arguments.nbest, arguments.source, requests, arguments.output, resources, arguments.verify, arguments.ray,
+        InputFilters(arguments.input_filter),
+    )  # fmt: skip

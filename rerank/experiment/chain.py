@@ -329,6 +329,7 @@ def ingredients(experiment: Experiment, link: bool) -> Ingredients:
         candidates=experiment.candidates,
         shortlist=experiment.result(CHOICE) if experiment.shortlist else "",
         shortlist_weights=experiment.shortlist_weights if experiment.shortlist else "",
+        input_filter=experiment.input_filters.text,
         link=link,
     )
 
@@ -352,6 +353,8 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
     ]
     if folders := [request.folder for request in requests if runs_code(request.text)]:
         settings.append(folders)
+    if parts.input_filter:
+        settings.append(parts.input_filter)
     if candidates:
         settings.append([each.identity for each in candidates])
 

@@ -7,6 +7,7 @@ from typing import Any
 from features.request import FeatureRequest
 from moses_io.files.text import ParallelFiles
 from moses_io.filters import Filters
+from moses_io.input_filters import UNFILTERED, InputFilters
 from rerank.experiment.entries import SELECTION, SET, UNNAMED, ModelEntry, NbestFiles, ShortlistEntry, translating
 from rerank.systems.translations import CandidateRequest, list_name
 from rerank.tuners.table import Tuning
@@ -70,6 +71,7 @@ class Experiment:
         ablation: whether reports have an ablation, the contribution of each feature.
         trained_models: folder of models that are already trained, or empty if this experiment trains them.
         unplanned: the tables, if models and features are still to be chosen, otherwise None.
+        input_filters: filters for the corpus and the files of all sets, which join subwords.
         text: content of `experiment.toml` in the folder of results, which names all models and features. It is empty if
             the experiment file itself names them.
     """
@@ -91,6 +93,7 @@ class Experiment:
     monolingual: str = ""
     back_translation: bool = True
     pretrained: tuple[CandidateRequest, ...] = ()
+    input_filters: InputFilters = UNFILTERED
 
     @property
     def sets(self) -> dict[str, NbestFiles]:

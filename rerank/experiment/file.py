@@ -10,6 +10,7 @@ from features.models.settings import check_rows, check_values
 from features.request import FeatureRequest, labelled_requests, models_and_values, runs_code
 from moses_io.files.errors import InputError, at
 from moses_io.filters import Filters
+from moses_io.input_filters import InputFilters
 from rerank.experiment.entries import (
     BACK_TRANSLATION,
     SELECTION,
@@ -35,6 +36,7 @@ from rerank.experiment.entries import (
 from rerank.experiment.experiment import Experiment, TuningEntry, Unplanned
 from rerank.experiment.recipe import LABELS, Recipe
 from rerank.experiment.toml import (
+    INPUT_FILTER,
     as_table,
     check_code,
     check_keys,
@@ -52,9 +54,8 @@ from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import FoldSettings, settle
 
 KEYS = (
-    "minutes", "apply_seconds", "output", "initial_weights", "train", "dev", SELECTION, "test", "models", "pretrained",
-    "features",
-    "shortlist", "tuning", "report", "trained_models", "code",
+    "minutes", "apply_seconds", "output", INPUT_FILTER, "initial_weights", "train", "dev", SELECTION, "test",
+    "models", "pretrained", "features", "shortlist", "tuning", "report", "trained_models", "code",
 )  # fmt: skip
 """Keys of an experiment file."""
 
@@ -139,6 +140,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         ablation=_reports(as_table(values.get("report", {}), "report")),
         trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
         unplanned=unplanned,
+        input_filters=InputFilters(values.get(INPUT_FILTER, "")),
     )
 
 

@@ -15,6 +15,7 @@ from moses_io.files.text import read_lines
 from rerank.experiment.chain import ingredients, stages_of
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.experiment import Experiment, Unplanned
+from rerank.experiment.filtering import filter_inputs
 from rerank.experiment.machine import Machine
 from rerank.experiment.plan import Plan, apply_plan, find_plan, plan_lines, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
@@ -37,6 +38,7 @@ def run_experiment(
     - for each test set `NAME.attention.npz`, if a feature uses a model with attention: the attention on both
       translations
     - `reranker`: the folder that can be applied to new lists
+    - `filtered`: filtered copies of all texts and lists, if the experiment has input filters
     - `plan.json` and `experiment.toml`, if models were chosen: the plan, and the experiment file with all models and
       features
 
@@ -53,6 +55,8 @@ def run_experiment(
     Raises:
         InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
     """
+    if experiment.input_filters.text:
+        experiment = filter_inputs(experiment)
     everything, machine = with_all_models(experiment), Machine(resources.device, jobs, address)
     plan: Plan | None = None
     revise: Callable[[Stage], Sequence[Stage] | None] | None = None

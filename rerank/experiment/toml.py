@@ -105,6 +105,9 @@ def _check_values(table: dict[str, Any], path: str) -> None:
         raise InputError(f"{path}: more than {MOST_LEVELS} tables or lists inside each other")
 
 
+INPUT_FILTER = "input_filter"
+"""Key of the filters for all texts, the only key outside `SECTIONS` that is text and no path."""
+
 SECTIONS = ("models", "pretrained", "features", "shortlist", "tuning", "report")
 """Tables that get a header and one line per entry. Other tables are written on one line."""
 
@@ -137,7 +140,11 @@ def moved(values: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
     def from_new(path: str) -> str:
         return path if os.path.isabs(path) else os.path.relpath(old / path, new)
 
-    return {key: with_paths(value, from_new) for key, value in values.items() if key not in SECTIONS}
+    return {
+        key: value if key == INPUT_FILTER else with_paths(value, from_new)
+        for key, value in values.items()
+        if key not in SECTIONS
+    }
 
 
 def with_paths(value: Any, change: Callable[[str], str]) -> Any:

@@ -20,6 +20,7 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import STANDARD, hidden, numbered_lines, open_output
 from moses_io.files.text import without_line_end
 from moses_io.hypothesis import with_features
+from moses_io.input_filters import UNFILTERED, InputFilters
 from moses_io.nbest import read_hypotheses
 from rerank.lists.scoring import WholeSources, load_features, log_signatures, score_list, written
 
@@ -32,8 +33,9 @@ def add_features(
     resources: Resources,
     verify: int = 0,
     address: str = "",
+    filters: InputFilters = UNFILTERED,
 ) -> None:
-    """Write the list with new features appended to the third field. All other bytes stay as they are.
+    """Write the list with new features appended to the third field. Without filters, all other bytes stay as they are.
 
     If an earlier run on the same list was killed, its scores are reused.
 
@@ -45,6 +47,7 @@ def add_features(
         resources: device and cache settings for the features.
         verify: number of random candidates to score again one by one. The largest difference is logged.
         address: address of a Ray cluster to score on. Empty: score in this process.
+        filters: filters for sources and candidates.
 
     Raises:
         InputError: no feature is requested, the list already has a requested label, a sentence id is beyond the
@@ -55,7 +58,7 @@ def add_features(
     sample = Sample(verify, random.Random(1))
     with _journal(output) as journal, _loaded(requests, resources, journal, address) as features:
         with open_output(output) as stream:
-            for sentences, columns in score_list(nbest, WholeSources(source), features):
+            for sentences, columns in score_list(nbest, WholeSources(source), features, filters=filters):
                 lines = [line for each in sentences for line in each.lines]
                 pairs = zip(lines, written(columns), strict=True)
                 stream.writelines(with_features(line, values) for line, values in pairs)

@@ -27,6 +27,7 @@ from moses_io.files.text import (
     without_tabs,
 )
 from moses_io.hypothesis import no_total
+from moses_io.input_filters import UNFILTERED, InputFilters
 from moses_io.list_end import ListEnd
 from moses_io.merge import first_indicator
 from moses_io.nbest import EmptyLines, SentenceList, check_id, read_nbest, without_marks
@@ -141,6 +142,7 @@ def score_list(
     at_once: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
     prepare: Callable[[list[Sentence]], list[Sentence]] = lambda sentences: sentences,
+    filters: InputFilters = UNFILTERED,
 ) -> Iterator[tuple[list[Sentence], list[Column]]]:
     """Yield the sentences of a list, in groups, with the values of all features.
 
@@ -151,12 +153,14 @@ def score_list(
         at_once: maximum number of sentences per group, 0 for no limit.
         check: called with the first sentence before anything is scored.
         prepare: applied to each group of sentences before it is scored.
+        filters: filters for sources and candidates.
 
     Raises:
         InputError: the list already has a requested label, a sentence id is beyond the source, or a value is not
             finite.
     """
-    sentences_read = read_sentences(nbest, sources, "the scored list", list(features.signatures), at_once, check)
+    labels = list(features.signatures)
+    sentences_read = read_sentences(nbest, sources, "the scored list", labels, at_once, check, filters)
     yield from score_sentences(map(prepare, sentences_read), features, sources.total)
 
 
@@ -194,6 +198,7 @@ def read_sentences(
     labels: Sequence[str] = (),
     at_once: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
+    filters: InputFilters = UNFILTERED,
 ) -> Iterator[list[Sentence]]:
     """Yield the sentences of a list with their sources, in groups of about `BATCH` candidates.
 
@@ -206,6 +211,7 @@ def read_sentences(
         labels: feature labels that the list must not have yet.
         at_once: maximum number of sentences per group, 0 for no limit.
         check: called with the first sentence.
+        filters: filters for sources and candidates.
 
     Raises:
         InputError: the list already has one of the labels, or a sentence id is beyond the source.
@@ -213,17 +219,18 @@ def read_sentences(
     empty, end, numbering = EmptyLines(), ListEnd(), LinkNumbering()
     batch: list[SentenceList] = []
     size = 0
-    for number, sentence_list in enumerate(without_marks(end.follow(read_nbest(nbest, empty)))):
+    lists = filters.filter_lists(without_marks(end.follow(read_nbest(nbest, empty))))
+    for number, sentence_list in enumerate(lists):
         if not number:
             check(sentence_list)
         check_labels(sentence_list, labels)
         batch.append(sentence_list)
         size += len(sentence_list.hypotheses)
         if size >= BATCH or len(batch) == at_once:
-            yield [_sentence(each, sources, numbering) for each in batch]
+            yield [_sentence(each, sources, numbering, filters) for each in batch]
             batch, size = [], 0
     if batch:
-        yield [_sentence(each, sources, numbering) for each in batch]
+        yield [_sentence(each, sources, numbering, filters) for each in batch]
     if empty.count:
         log.warning(f"{name_of(nbest)}: {empty}, which {becomes} does not have")
     if cut := end.cut():
@@ -272,9 +279,11 @@ def _check(column: Column, sentences: Sequence[Sentence]) -> None:
         raise InputError(f"{places[int(np.argmin(good))]}: feature '{label}': {fault}")
 
 
-def _sentence(sentence_list: SentenceList, sources: Sources, numbering: LinkNumbering) -> Sentence:
+def _sentence(
+    sentence_list: SentenceList, sources: Sources, numbering: LinkNumbering, filters: InputFilters
+) -> Sentence:
     """Return a sentence with its tokens, and add its word alignments to `numbering`."""
-    source = tuple(tokens(sources.line(sentence_list)))
+    source = tuple(tokens(filters(sources.line(sentence_list))))
     known: dict[str, str] = {}  # equal tokens of all candidates share one string: strings take most of the memory
     hypotheses = tuple(
         tuple(known.setdefault(token, token) for token in tokens(hypothesis.text))

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
@@ -20,6 +21,7 @@ from moses_io.files.errors import InputError, at, shown
 from moses_io.files.json_files import read_json, write_json
 from moses_io.files.streams import LONGEST_NAME, digest
 from moses_io.files.text import whole
+from moses_io.input_filters import InputFilters
 from moses_io.weights import read_weight_file, weight_files, write_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE
@@ -27,11 +29,11 @@ from rerank.linear.shortlist import ShortlistSettings
 from rerank.reranker import MANIFEST
 from rerank.systems.translations import CandidateRequest, check_candidates, check_names
 
-FORMAT = 4
+FORMAT = 5
 """Version of the folder format.
 
-Version 2 introduced models that add candidates, version 4 shortlists. The models in folders of version 1 and 2 have
-older names of settings, see `features.models.settings.RENAMED`.
+Version 2 introduced models that add candidates, version 4 shortlists, version 5 input filters. The models in folders
+of version 1 and 2 have older names of settings, see `features.models.settings.RENAMED`.
 """
 
 WEIGHTS = "weights.ini"
@@ -57,6 +59,7 @@ class Manifest:
         candidates: `SIZE:FOLDER,…` of the models that add candidates, by the name of their list.
         code: folder in which commands run and in which modules of users are searched, or empty for the working folder.
         shortlist: features that are computed only for the best candidates by the others, or None if there are none.
+        input_filter: names of the filters for sources and candidates, or empty if there are none.
     """
 
     features: Mapping[str, str]
@@ -65,12 +68,14 @@ class Manifest:
     candidates: Mapping[str, str] = field(default_factory=dict)
     code: str = ""
     shortlist: ShortlistSettings | None = None
+    input_filter: str = ""
 
     @property
     def signature(self) -> str:
-        """Digest of features, files, candidates and shortlist."""
-        parts = [self.features, self.files, *([self.candidates] if self.candidates else [])]
+        """Digest of features, files, candidates, shortlist and input filters."""
+        parts: list[Any] = [self.features, self.files, *([self.candidates] if self.candidates else [])]
         parts += [asdict(self.shortlist)] if self.shortlist else []
+        parts += [self.input_filter] if self.input_filter else []
         content = json.dumps(parts, sort_keys=True).encode()
         return f"reranker|sha256:{hashlib.sha256(content).hexdigest()[:12]}"
 
@@ -85,6 +90,7 @@ def write_folder(
     candidates: Sequence[CandidateRequest] = (),
     shortlist: ShortlistSettings | None = None,
     shortlist_weights: str = "",
+    input_filter: str = "",
     link: bool = False,
 ) -> Manifest:
     """Make the folder of a reranker.
@@ -102,6 +108,7 @@ def write_folder(
         candidates: models that add candidates.
         shortlist: features that are computed only for the best candidates by the others, or None if there are none.
         shortlist_weights: weight file that selects the shortlist, or empty if there is none.
+        input_filter: names of the filters for sources and candidates, or empty if there are none.
         link: whether to link to models and tables instead of copying them.
 
     Raises:
@@ -121,7 +128,7 @@ def write_folder(
         if shortlist:
             shutil.copyfile(shortlist_weights, folder / SHORTLIST_WEIGHTS)
     code = next((request.folder for request in requests if runs_code(request.text)), "")
-    manifest = Manifest(features, _files(folder), tuned, added, code, shortlist)
+    manifest = Manifest(features, _files(folder), tuned, added, code, shortlist, input_filter)
     about = {"format": FORMAT, "version": __version__}
     values = {
         name: value for name, value in asdict(manifest).items() if value or name in ("features", "files", "tuned")
@@ -158,9 +165,11 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = msgspec.convert(values, Manifest)
     except msgspec.ValidationError:
-        expected = "expected texts under features, files, tuned, candidates and code, and a size under shortlist"
-        raise InputError(f"{path}: {expected}") from None
+        texts = "features, files, tuned, candidates, code and input_filter"
+        raise InputError(f"{path}: expected texts under {texts}, and a size under shortlist") from None
     _check_shortlist(path, manifest)
+    with at(f"{path}: "):
+        InputFilters(manifest.input_filter)
     for name, content in manifest.files.items():
         _check_inside(path, name)
         if not os.path.isfile(folder / name):

@@ -62,6 +62,7 @@ class Ingredients:
         candidates: models that add candidates to lists.
         shortlist: file of the choice of the shortlist, or empty if there is none.
         shortlist_weights: weight file that selects the shortlist, or empty if there is none.
+        input_filter: names of the filters for sources and candidates, or empty if there are none.
         link: whether to link to models and tables instead of copying them.
     """
 
@@ -75,6 +76,7 @@ class Ingredients:
     candidates: tuple[CandidateRequest, ...] = ()
     shortlist: str = ""
     shortlist_weights: str = ""
+    input_filter: str = ""
     link: bool = False
 
 
@@ -90,6 +92,7 @@ def make_reranker(ingredients: Ingredients, folder: str) -> None:
         candidates=ingredients.candidates,
         shortlist=read_choice(ingredients.shortlist).settings if ingredients.shortlist else None,
         shortlist_weights=ingredients.shortlist_weights,
+        input_filter=ingredients.input_filter,
         link=ingredients.link,
     )
     weights = read_weights(ingredients.weights)
@@ -152,6 +155,8 @@ def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folde
     if manifest.shortlist:
         labels, size = ", ".join(manifest.shortlist.features), manifest.shortlist.size
         facts.append((f"computed for a shortlist of {size}", labels))
+    if manifest.input_filter:
+        facts.append(("filters for lists and sources", manifest.input_filter))
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
     facts += [(f"model {place.name}", _model(place)) for place in models]
     return [*facts, ("signature", manifest.signature)]

@@ -15,6 +15,7 @@ from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import Lines, is_live, name_of
 from moses_io.files.text import decode, without_line_end
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
+from moses_io.input_filters import InputFilters
 from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
 from moses_io.weights import check_weights
 from rerank import __version__
@@ -74,6 +75,7 @@ class Reranker:
         features: Mapping[str, str],
         weights: str | Path | Mapping[str, Sequence[float]],
         *,
+        input_filter: str = "",
         device: str = "auto",
         precision: str = "fp32",
         cache: str | Path = "",
@@ -83,15 +85,17 @@ class Reranker:
         Args:
             features: `KIND[:ARG]` by label, such as `{"NMT": "neural:models/forward"}`.
             weights: a weight file, such as the output of `tune`, or weights by name.
+            input_filter: filters for sources and candidates, such as `debpe`, or empty for none.
             device: `auto` (a GPU if there is one), `cpu` or `cuda`.
             precision: precision of matrix products in models, `fp32` or `bf16`.
             cache: folder of cached model scores, or empty for none.
 
         Raises:
-            InputError: an unknown kind, or a model or a file that cannot be read.
+            InputError: an unknown kind or filter, or a model or a file that cannot be read.
         """
         requests = labelled_requests(features_of(features))
-        self._open(requests, weights, Resources(device, precision, optional_path_of(cache, "cache")), ())
+        resources = Resources(device, precision, optional_path_of(cache, "cache"))
+        self._open(requests, weights, resources, (), input_filter)
 
     def _open(
         self,
@@ -99,8 +103,10 @@ class Reranker:
         weights: str | Path | Mapping[str, Sequence[float]],
         resources: Resources,
         late: Collection[str],
+        input_filter: str,
     ) -> None:
         """Open features and weights. The features `late` are computed for the shortlist only."""
+        self._filters = InputFilters(input_filter)
         self.features = {request.label: request.text for request in requests}
         self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
         self._features = load_features([each for each in requests if each.label not in late], resources)
@@ -146,7 +152,7 @@ class Reranker:
         shortlist = manifest.shortlist
         late = shortlist.features if shortlist else ()
         # Not by `__init__`: these requests have a folder of code.
-        reranker._open(requests, place / WEIGHTS, resources, late)
+        reranker._open(requests, place / WEIGHTS, resources, late, manifest.input_filter)
         if shortlist:
             reranker._shortlist = Shortlist(str(place / SHORTLIST_WEIGHTS), shortlist.size)
         reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
@@ -234,13 +240,13 @@ class Reranker:
             check = partial(model.check, to_come=[*self.features, *self._indicators])
             live = is_live(nbest)
             prepare = partial(self._prepared, live)
-            scored = score_list(nbest, sources, self._features.at_start(), batch, check, prepare)
+            scored = score_list(nbest, sources, self._features.at_start(), batch, check, prepare, self._filters)
             if self._shortlist:
                 shorter = (_shortened(*group, self._shortlist) for group in scored)
                 scored = score_sentences(shorter, self._late.at_start(), sources.total)
             lists = _lists(scored)
             if moses_output:
-                lists = moses_output.add_to(lists)
+                lists = self._filters.filter_output(moses_output).add_to(lists)
             whole = complete(lists, replace(replacements, sentences=sources.count, live=live))
             yield from rankings(whole, model)
             if moses_output:

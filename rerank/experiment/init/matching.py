@@ -14,6 +14,7 @@ from moses_io.alignment import read_alignments
 from moses_io.files.errors import InputError
 from moses_io.files.streams import numbered_lines
 from moses_io.files.text import ParallelFiles, decode, input_lines, number, parallel_lines, tokens, without_line_end
+from moses_io.filters import FACTORS, SUBWORDS, Forms
 from moses_io.nbest import read_nbest, without_marks
 from rerank.linear.candidates import FeatureSpace
 
@@ -43,6 +44,7 @@ class ListContent:
         words: word counts over the first candidate of each sentence.
         candidates: (m,) a hash of each candidate's sentence id and tokens.
         space: dense features, which all lines of a list share.
+        input_filter: names of the filters that join the subwords of the list, or empty.
     """
 
     path: str
@@ -51,6 +53,7 @@ class ListContent:
     words: Words
     candidates: Integers
     space: FeatureSpace
+    input_filter: str
 
     @property
     def lines(self) -> int:
@@ -62,12 +65,14 @@ def read_list(path: str) -> ListContent:
     """Read a list to its end. Raise as `read_nbest` and `without_marks` do."""
     sentences, lengths, words, candidates = [], [], Words(), array("q")
     dense: tuple[tuple[str, int], ...] = ()
+    forms = Forms()
     for sentence_list in without_marks(read_nbest(path)):
         first = sentence_list.hypotheses[0]
         texts = [tokens(hypothesis.text) for hypothesis in sentence_list.hypotheses]
         sentences.append(sentence_list.sentence)
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
+        forms.add(first.text)
         candidates.extend(_hash(sentence_list.sentence, text) for text in texts)
         dense = tuple((name, len(values)) for name, values in first.dense)  # all lines have the same features
     return ListContent(
@@ -77,6 +82,7 @@ def read_list(path: str) -> ListContent:
         words=words,
         candidates=np.array(candidates, dtype=np.int64),
         space=FeatureSpace(dense),
+        input_filter=",".join(form.filter for form in (FACTORS, *SUBWORDS) if form in forms),
     )
 
 

@@ -13,7 +13,7 @@ from rerank.experiment.file import MINUTES, experiment_of
 from rerank.experiment.init.roles import Roles
 from rerank.experiment.plan import assumed_plan, plan_lines
 from rerank.experiment.recipe import LABELS
-from rerank.experiment.toml import moved, write_experiment
+from rerank.experiment.toml import INPUT_FILTER, moved, write_experiment
 from rerank.linear.weights import log_unmatched, read_initial_weights
 
 HEAD = (
@@ -26,6 +26,7 @@ REMARKS = {
         "folder of results. To name models, remove this key, copy the tables from there, and replace [features].",
     ),
     "output": ("Folder of all results: reports, weights, translations, and `reranker`, which reranks new lists.",),
+    INPUT_FILTER: ("Joins the subwords of all texts and lists, so that models and metrics read words.",),
     "initial_weights": ("Initial weights, with which Moses decoded.",),
     "train": ("Training corpus of the models.",),
     "dev": ("Set on which weights are tuned. It also decides when the training of a model stops.",),
@@ -44,6 +45,7 @@ NO_TEST = (
 SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool, {set} is dev, test, or the name of a test set'
 """Another feature, for lists to which models add no candidates."""
 PRETRAINED = 'HF{} = "hf:{}"     # pretrained model. If it has several languages: hf:DIR[SOURCE,TARGET]'
+JOINED_FIRST = "`run` joins the subwords and then chooses the models."
 ASSUMED = "`run` measures the speed of the machine first, so its plan may differ."
 
 
@@ -74,14 +76,17 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     files = moved(files, Path.cwd(), folder)
     models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("folders"))]
     ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), "Consensus", *roles.space.columns})
-    values = {"minutes": round(MINUTES), "output": "work", **files, "features": ngrams, "tuning": {"metric": "bleu"}}
+    joining = {INPUT_FILTER: roles.input_filter} if roles.input_filter else {}
+    tuning = {"metric": "bleu"}
+    values = {"minutes": round(MINUTES), "output": "work", **joining, **files, "features": ngrams, "tuning": tuning}
     experiment = experiment_of(values, folder)
     plan = assumed_plan(experiment)
+    planned = (*plan.recipe.remarks, *plan_lines(plan), ASSUMED) if not roles.input_filter else (JOINED_FIRST,)
     joins = any("candidates" in settings for settings in plan.recipe.models.values())
     remarks = {
         **REMARKS,
         "": HEAD,
-        "minutes": (*REMARKS["minutes"], *plan.recipe.remarks, *plan_lines(plan), ASSUMED),
+        "minutes": (*REMARKS["minutes"], *planned),
         "test": REMARKS["test"] if roles.tests else NO_TEST,
         "features.": (*REMARKS["features."], *([] if joins else [SCORES]), *models, *left_out),
     }

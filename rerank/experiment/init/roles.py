@@ -62,6 +62,7 @@ class Roles:
             `train` and `start` are set.
         dev: as in `Experiment`.
         space: dense features of the list of dev.
+        input_filter: names of the filters that join the subwords of dev, or empty.
         tests: as in `Experiment`.
         train: as in `Experiment`.
         start: as in `Experiment`.
@@ -75,6 +76,7 @@ class Roles:
     missing: list[str] = field(default_factory=list)
     dev: NbestFiles | None = None
     space: FeatureSpace | None = None
+    input_filter: str = ""
     tests: dict[str, NbestFiles] = field(default_factory=dict)
     train: ParallelFiles | None = None
     start: str = ""
@@ -106,7 +108,7 @@ def find_roles(files: SortedFiles) -> Roles:
     }
     dev = _find_dev(files.lists, by_candidates, roles)
     if dev is not None:
-        roles.space = dev.space
+        roles.space, roles.input_filter = dev.space, dev.input_filter
         roles.dev = _use_set("dev", dev.path, by_candidates[dev.path], roles)
         languages = Languages.of(by_candidates[dev.path])
         others = [each for each in files.lists if each is not dev]

@@ -13,7 +13,7 @@ from rerank.experiment.entries import check_name
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import KEYS as EXPERIMENT_KEYS
 from rerank.experiment.file import experiment_of
-from rerank.experiment.toml import as_table, check_code, check_keys, feature_texts, read_toml
+from rerank.experiment.toml import INPUT_FILTER, as_table, check_code, check_keys, feature_texts, read_toml
 from rerank.report.changes import MOSES
 
 KEYS = ("sizes", "seeds", "systems")
@@ -114,6 +114,8 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
             raise InputError(f"{key}: a study compares models that are named. Remove it")
     if "monolingual" in as_table(tables.get("train", {}), "train"):
         raise InputError("train.monolingual: a study trains on parallel text only. Remove it")
+    if INPUT_FILTER in tables:
+        raise InputError(f"{INPUT_FILTER}: a study reads all files as they are. Remove it")
     if "pretrained" in tables:
         raise InputError("pretrained: a study compares models that it trains. Remove it")
     if "shortlist" in tables:

@@ -191,9 +191,9 @@ def test_a_folder_that_is_none_or_was_altered(
         (reranker / name).unlink()
         (reranker / name).write_bytes(content)
     for changes, message in (
-        ({"format": 9}, "format 9, this version reads formats 1 to 4"),
-        ({"features": ["NMT"]}, "expected texts under features, files, tuned, candidates and code"),
-        ({"code": 3}, "expected texts under features, files, tuned, candidates and code"),
+        ({"format": 9}, "format 9, this version reads formats 1 to 5"),
+        ({"features": ["NMT"]}, "expected texts under features, files, tuned, candidates, code and input_filter"),
+        ({"code": 3}, "expected texts under features, files, tuned, candidates, code and input_filter"),
         ({"candidates": {"A": "3:../x"}}, "'../x' is not a path inside the folder"),
         (
             {"candidates": {"A": "some:models/x"}},
