@@ -146,34 +146,39 @@ def score(
     features: Mapping[str, str],
     output: str | Path,
     *,
+    input_filter: str = "",
     device: str = "auto",
     precision: str = "fp32",
     cache: str | Path = "",
 ) -> None:
-    """Append features to the third field of each line of a list, for `tune`. All other bytes stay unchanged.
+    """Append features to the third field of each line of a list, for `tune`.
+
+    Without an input filter, all other bytes stay unchanged.
 
     Args:
         nbest: path of an n-best list as Moses wrote it.
         source: path of its source. Line k belongs to id k, from 0.
         features: `KIND[:ARG]` by label, such as `{"NMT": "neural:models/forward"}`.
         output: the list to write. It is compressed if its name ends in `.gz`, `.bz2` or `.xz`.
+        input_filter: filters that join subwords of source and list, such as `debpe`, or empty for none.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`.
         precision: precision of matrix products in models, `fp32` or `bf16`.
         cache: folder of cached model scores, or empty for none.
 
     Raises:
-        InputError: an unknown kind, a label that the list already has, an id beyond the source, or a value that is not
-            finite.
+        InputError: an unknown kind or filter, a label that the list already has, an id beyond the source, or a value
+            that is not finite.
     """
     from features.feature import Resources
     from features.request import labelled_requests
+    from moses_io.input_filters import InputFilters
     from rerank.lists.append import add_features
 
     listed, text, written = path_of(nbest, "nbest"), path_of(source, "source"), path_of(output, "output")
     requests = labelled_requests(features_of(features))
     resources = Resources(device, precision, optional_path_of(cache, "cache"))
     check_paths([listed, text, *(path for request in requests for path in request.files)], {"output": written})
-    add_features(listed, text, requests, written, resources)
+    add_features(listed, text, requests, written, resources, filters=InputFilters(input_filter))
 
 
 def tune(

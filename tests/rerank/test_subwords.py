@@ -10,6 +10,7 @@ from moses_io.weights import read_weights
 from rerank.experiment.file import read_experiment
 from rerank.experiment.filtering import filter_inputs
 from rerank.experiment.plan import with_all_models
+from rerank.library import score
 from rerank.reranker.folder import read_manifest
 from rerank.reranker.reranker import Reranker
 
@@ -114,6 +115,13 @@ def test_python_applies_the_filter(folders: tuple[Path, Path], ran: tuple[Path, 
     nbest, source = folders[1] / "test.nbest", folders[1] / "test.de"
     expected = (ran[0] / "test.reranked").read_text().splitlines()
     assert Reranker.load(ran[1] / "reranker").rerank(nbest, source) == expected
+
+
+def test_score_of_python_applies_the_filter(command: Command, folders: tuple[Path, Path], tmp_path: Path) -> None:
+    nbest, source = folders[1] / "dev.nbest", folders[1] / "dev.de"
+    score(nbest, source, {"Length": "length"}, tmp_path / "scored", input_filter="debpe")
+    expected = command("score", folders[0] / "dev.nbest", "--source", folders[0] / "dev.de", "--feature", "length")[1]
+    assert (tmp_path / "scored").read_bytes() == expected
 
 
 def test_a_second_run_filters_only_files_that_have_changed(
