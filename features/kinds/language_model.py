@@ -30,7 +30,7 @@ def require_kenlm() -> ModuleType:
     try:
         return importlib.import_module("kenlm")
     except ImportError:
-        hint = "pip install kenlm. Without a compiler or from Python 3.13: pip install kenlm-ex"
+        hint = "pip install kenlm-ex, or kenlm, which needs a compiler"
         raise InputError(f"feature 'kenlm' needs the package kenlm, which is not installed ({hint})") from None
 
 

@@ -215,7 +215,7 @@ def test_the_shortest_n_grams_fit(tmp_path: Path) -> None:
 
 def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
-    with pytest.raises(InputError, match=r"feature 'kenlm' needs the package kenlm, .* pip install kenlm-ex"):
+    with pytest.raises(InputError, match=r"feature 'kenlm' needs the package kenlm, .*pip install kenlm-ex"):
         load("kenlm", "x")
 
 
