@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from features.models.tables import ADDED, VALUES
+from features.models.tables import ADDED, PER_WORD, VALUES
 from features.table import FEATURES, Kind, class_of_module, is_fixed, packaged
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.weights import weight_files
@@ -198,7 +198,7 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
         InputError: an unknown or repeated value, or an ensemble of a single model.
     """
     folder, names = split_values(argument)
-    known = [*VALUES, ADDED]
+    known = [*VALUES, PER_WORD, ADDED]
     for place, name in enumerate(names):
         if name not in known:
             raise InputError(f"feature '{kind}:{argument}': unknown value {shown(name)}{nearest(name, known)}")

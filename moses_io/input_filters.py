@@ -1,64 +1,45 @@
 """Input filters: join the subwords of lists, sources and corpora before models and features read them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
-from moses_io.alignment import format_links, read_alignments
-from moses_io.files.errors import Fault, InputError, at, shown
-from moses_io.files.streams import name_of, open_output
-from moses_io.files.text import encode, input_lines, parallel_lines, tokens, without_line_end
+from moses_io.files.errors import Fault, InputError, at, nearest, shown
+from moses_io.files.text import encode, tokens, without_line_end
 from moses_io.filters import FILTERS, Filters
 from moses_io.hypothesis import Hypothesis
-from moses_io.nbest import MosesOutput, SentenceList, read_hypotheses
+from moses_io.nbest import MosesOutput, SentenceList
 
-_Continues = Callable[[Sequence[str]], list[bool]]
-"""Function that returns for each token except the first whether it continues the word of the token before."""
-
-
-def _continues_bpe(row: Sequence[str]) -> list[bool]:
-    return [before.endswith("@@") for before in row[:-1]]
-
-
-def _continues_sentencepiece(row: Sequence[str]) -> list[bool]:
-    marked = any("▁" in token for token in row)
-    return [marked and not token.startswith("▁") for token in row[1:]]
-
-
-def _continues_joiner(row: Sequence[str]) -> list[bool]:
-    return [before.endswith("￭") or token.startswith("￭") for before, token in pairwise(row)]
-
-
-def _continues_never(row: Sequence[str]) -> list[bool]:
-    return [False] * (len(row) - 1)
-
-
-_CONTINUES: dict[str, _Continues] = {
-    "factors": _continues_never,
-    "debpe": _continues_bpe,
-    "desentencepiece": _continues_sentencepiece,
-    "dejoiner": _continues_joiner,
+_MARKS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "factors": ("|", lambda token: token.split("|", 1)[0] or token),
+    "debpe": ("@@", lambda token: token.removesuffix("@@")),
+    "desentencepiece": ("▁", lambda token: token.replace("▁", "")),
+    "dejoiner": ("￭", lambda token: token.strip("￭")),
 }
+"""For each filter, the mark of the texts that it changes, and a function that removes the marks of a token."""
 
-NAMES = tuple(_CONTINUES)
+NAMES = tuple(_MARKS)
 """Names of the filters that can be input filters. The others are for metrics only."""
 
 
 @dataclass(frozen=True)
 class InputFilters(Filters):
-    """A chain of filters for everything that models and features read. Text without subwords stays as it is.
+    """A chain of filters for everything that models and features read. Text without subwords stays the same.
 
     Raises:
-        InputError: a filter is unknown, or joins no subwords or factors.
+        InputError: a filter is not one of `NAMES`.
     """
 
     def __post_init__(self) -> None:
-        with at("input_filter: "):
-            super().__post_init__()
+        known = f"expected {', '.join(NAMES)}, several separated by commas"
+        if not isinstance(self.text, str):
+            raise InputError(f"input_filter: {known}, found {shown(self.text)}")
         for part in self._parts:
+            if part in FILTERS and part not in NAMES:
+                raise InputError(f"input_filter: {known}, found {shown(part)}, which is for metrics only")
             if part not in NAMES:
-                known = f"expected {', '.join(NAMES)}"
-                raise InputError(f"input_filter: {known}, found {shown(part)}, which is for metrics")
+                raise InputError(f"input_filter: unknown filter {shown(part)}{nearest(part, list(NAMES))}")
 
     @property
     def joins(self) -> bool:
@@ -66,17 +47,21 @@ class InputFilters(Filters):
         return any(part != "factors" for part in self._parts)
 
     def word_indices(self, text: str) -> list[int]:
-        """Return, for each token of a text, the index of its word in the filtered text, -1 if that is empty."""
-        indices = list(range(len(tokens(text))))
+        """Return the index in the filtered text of the word of each token, -1 if the filtered text is empty.
+
+        A token that belongs to several words counts for the first one.
+        """
+        row = tokens(text)
+        indices = list(range(len(row)))
         for part in self._parts:
-            row = tokens(text)
+            mark, without_marks = _MARKS[part]
+            characters = [len(without_marks(token) if mark in text else token) for token in row]
             text = FILTERS[part][0]("")(text)
-            last = len(tokens(text)) - 1
-            begins = [0, *(not continues for continues in _CONTINUES[part](row))][: len(row)]
-            if last < 0:
-                return [-1] * len(indices)
-            words = [min(index, last) for index in accumulate(begins)]
-            indices = [words[index] for index in indices]
+            words = tokens(text)
+            ends = list(accumulate(map(len, words)))
+            starts = [0, *accumulate(characters)][: len(row)]
+            found = [min(bisect_right(ends, start), len(words) - 1) for start in starts]
+            indices, row = [found[index] if index >= 0 else index for index in indices], words
         return indices
 
     def filter_hypothesis(self, hypothesis: Hypothesis) -> Hypothesis:
@@ -97,51 +82,17 @@ class InputFilters(Filters):
         return replace(hypothesis, fields=(identifier, b" " + encode(text) + b" ", *rest))
 
     def filter_lists(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-        """Yield the lists with filtered texts. Raises `InputError` as `filter_hypothesis`."""
+        """Yield the lists with filtered texts. Raises `InputError` if a filtered text contains the separator."""
         for each in lists:
-            yield replace(each, hypotheses=tuple(map(self._filter_line(each.path), each.hypotheses)))
+            yield replace(each, hypotheses=tuple(self._filtered(each.path, line) for line in each.hypotheses))
 
     def filter_output(self, output: MosesOutput) -> MosesOutput:
         """Return Moses' own output with filtered lines."""
         return replace(output, lines=[self(line) for line in output.lines])
 
-    def _filter_line(self, path: str) -> Callable[[Hypothesis], Hypothesis]:
-        def change(hypothesis: Hypothesis) -> Hypothesis:
-            with at(f"{name_of(path)}:{hypothesis.number}: "):
-                return self.filter_hypothesis(hypothesis)
-
-        return change
-
-    def write_text(self, path: str, output: str) -> None:
-        """Write the filtered lines of a text."""
-        with open_output(output) as stream:
-            stream.writelines(encode(self(line)) + b"\n" for line in input_lines(path))
-
-    def write_list(self, path: str, output: str) -> None:
-        """Write a list with filtered texts. Raises `InputError` if a line cannot be read."""
-        change = self._filter_line(path)
-        with open_output(output) as stream:
-            stream.writelines(without_line_end(change(each).line) + b"\n" for each in read_hypotheses(path))
-
-    def write_alignment(self, path: str, source: str, target: str, output: str) -> None:
-        """Write the word alignment of a corpus with the indices of the words of the filtered corpus.
-
-        Args:
-            path: the alignment of the unfiltered corpus.
-            source: its source.
-            target: its target.
-            output: the alignment to write.
-
-        Raises:
-            InputError: the alignment does not fit the corpus.
-        """
-        rows = [tuple(map(self.word_indices, pair)) for pair in parallel_lines(source, target)]
-        lengths = ([len(row) for row, _ in rows], [len(row) for _, row in rows])
-        with open_output(output) as stream:
-            for (of_source, of_target), links in zip(rows, read_alignments(path, *lengths), strict=True):
-                words = frozenset((of_source[i], of_target[j]) for i, j in links)
-                kept = frozenset(link for link in words if min(link) >= 0)
-                stream.write(encode(format_links(kept)) + b"\n")
+    def _filtered(self, path: str, hypothesis: Hypothesis) -> Hypothesis:
+        with at(f"{path}:{hypothesis.number}: "):
+            return self.filter_hypothesis(hypothesis)
 
 
 UNFILTERED = InputFilters()

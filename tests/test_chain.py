@@ -15,7 +15,7 @@ import pytest
 
 from features.kinds.external import FORMS
 from features.models.cost import TimeFactors
-from features.models.tables import ADDED, VALUES
+from features.models.tables import ADDED, PER_WORD, VALUES
 from moses_io.nbest import read_nbest
 from rerank import __version__
 from rerank.sample import sample_experiment
@@ -490,7 +490,7 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
         assert f"  {setting}" in presets or f" {setting}" in presets
     kinds, values, forms = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
     assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds
-    assert values[1:] == [*VALUES, ADDED]
+    assert values[1:] == [*VALUES, PER_WORD, ADDED]
     assert forms[1:] == sorted([*FORMS, "fairseq"])
     with pytest.raises(SystemExit) as caught:
         command("--version")

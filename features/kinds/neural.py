@@ -8,7 +8,7 @@ from features.arrays import Array, AttentionRows
 from features.feature import ModelFeature, Need, Reading, Sentence
 from features.kinds.moses import LinkReader
 from features.models.settings import check_rows, check_values
-from features.models.tables import ADDED
+from features.models.tables import ADDED, PER_WORD
 from features.reader import Reader
 from features.request import models_and_values
 from moses_io.files.errors import InputError, at
@@ -34,12 +34,13 @@ class Neural(ModelFeature):
             check_values(need.values, reader.config.architecture)
         parts = [self._kind(), reader.signature, f"values:{','.join(named)}" if named else ""]
         self.signature = "|".join(part for part in (*parts, reader.precision) if part)
+        self._backward = reader.config.direction == "backward"
 
     @classmethod
     def needs(cls, argument: str) -> list[Need]:
         """Return one need for one model."""
         folders, names = models_and_values(cls._kind(), argument)
-        read = dict.fromkeys("logprob" if name == ADDED else name for name in names or ("logprob",))
+        read = dict.fromkeys("logprob" if name in (ADDED, PER_WORD) else name for name in names or ("logprob",))
         return [Need(folders, tuple(read))]
 
     @classmethod
@@ -52,6 +53,8 @@ class Neural(ModelFeature):
         values = reading.values
         if ADDED in self._names:
             values = {**values, ADDED: np.where(_added(sentences), values["logprob"], 0.0)}  # (N,) each
+        if PER_WORD in self._names:
+            values = {**values, PER_WORD: values["logprob"] / _predicted(sentences, self._backward)}  # (N,) each
         return np.stack([values[name] for name in self._names], axis=1)  # (N, values)
 
 
@@ -64,6 +67,12 @@ class Ensemble(Neural):
     Raises:
         InputError: a single model, or models that differ in direction, order of words or target vocabulary.
     """
+
+
+def _predicted(sentences: Sequence[Sentence], backward: bool) -> Array:
+    """Return the number of words, with `</s>`, that a model predicts for each candidate, (N,)."""
+    pairs = ((each.source, words) for each in sentences for words in each.hypotheses)
+    return np.array([len(source if backward else words) + 1 for source, words in pairs], dtype=float)  # (N,)
 
 
 def _added(sentences: Sequence[Sentence]) -> Array:

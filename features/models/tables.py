@@ -89,6 +89,9 @@ VALUES = {
 }
 """Values that can be named in brackets after a model's folder."""
 
+PER_WORD = "per_word"
+"""One more value: `logprob` divided by the number of words that the model predicts, with `</s>`."""
+
 ADDED = "added"
 """One more value: `logprob` for candidates that are missing in the first of the merged lists, 0 for other candidates.
 

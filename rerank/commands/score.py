@@ -11,7 +11,7 @@ EXAMPLES = """\
   zcat test.nbest.gz | moses-rerank score - --source test.de --feature length > test.scored
 
 A feature is written [LABEL=]KIND[:ARG]. `moses-rerank features` lists the kinds. The rest of each line stays as it
-is. With --input-filter, the text of the new list is filtered, too."""
+is. With --input-filter, the new list has filtered texts."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

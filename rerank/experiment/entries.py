@@ -13,6 +13,7 @@ from features.models.training.request import TrainingRequest
 from features.request import FeatureRequest, is_pretrained, parts_of, with_parts
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.text import ParallelFiles
+from moses_io.input_filters import InputFilters
 from rerank.experiment.toml import RENAMED, as_table, check_keys, path_of
 from rerank.systems.translations import CandidateRequest, check_candidates, check_forward, list_name
 
@@ -36,7 +37,7 @@ SET = "{set}"
 
 TAKEN = (
     "dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence",
-    "shortlist", "plan", "monolingual",
+    "shortlist", "plan", "monolingual", "train",
 )  # fmt: skip
 """Reserved names: files in the folder of results have them."""
 
@@ -205,13 +206,16 @@ def read_set(value: Any, name: str, folder: Path) -> NbestFiles:
     return _set(table, f"{name}.", folder)
 
 
-def read_pretrained(table: dict[str, Any], folder: Path, dev: NbestFiles) -> tuple[CandidateRequest, ...]:
+def read_pretrained(
+    table: dict[str, Any], folder: Path, dev: NbestFiles, filters: InputFilters
+) -> tuple[CandidateRequest, ...]:
     """Read the table of pretrained models that add candidates.
 
     Args:
         table: the table.
         folder: base folder of relative paths.
         dev: files of dev. Translations get the form of its first reference.
+        filters: filters of the reference.
 
     Raises:
         InputError: an entry is wrong, or a package that reads such models is not installed.
@@ -232,7 +236,7 @@ def read_pretrained(table: dict[str, Any], folder: Path, dev: NbestFiles) -> tup
             parts = [str(folder / part) for part in parts_of(model)]
             model = with_parts(model, parts)
             if os.path.isfile(dev.reference[0]):  # else `check_inputs` names it
-                model = with_form(model, dev.reference[0])
+                model = with_form(model, dev.reference[0], filters)
         requests.append(CandidateRequest(list_name(name), (model,), entry["candidates"]))
     return tuple(requests)
 

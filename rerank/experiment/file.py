@@ -110,7 +110,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         InputError: a key is unknown, missing or of the wrong type, or settings are incompatible.
     """
     check_keys(values, KEYS)
-    unplanned = _unplanned(values, folder)
+    unplanned, filters = _unplanned(values, folder), InputFilters(values.get(INPUT_FILTER, ""))
     entries, groups = expand_models(as_table(values.get("models", {}), "models"))
     corpus = as_table(values.get("train", {}), "train")
     train = read_corpus(corpus, folder)
@@ -119,7 +119,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     features = _features(feature_texts(values), groups, models, folder, _code(values, folder))
     texts = {label: request.text for label, request in features.items()}
     dev = read_set(values.get("dev", {}), "dev", folder)
-    translators = read_pretrained(as_table(values.get("pretrained", {}), "pretrained"), folder, dev)
+    translators = read_pretrained(as_table(values.get("pretrained", {}), "pretrained"), folder, dev, filters)
     check_names([*translating(models), *(each.name for each in translators)], texts)
     pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
     models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
@@ -140,7 +140,7 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
         ablation=_reports(as_table(values.get("report", {}), "report")),
         trained_models=str(folder / path_of(values, "trained_models")) if "trained_models" in values else "",
         unplanned=unplanned,
-        input_filters=InputFilters(values.get(INPUT_FILTER, "")),
+        input_filters=filters,
     )
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,7 @@ def run_experiment(
     Raises:
         InputError: an input or a setting is at fault, a stage failed, or another process uses the folder of results.
     """
+    inputs = experiment.files
     if experiment.input_filters.text:
         experiment = filter_inputs(experiment)
     everything, machine = with_all_models(experiment), Machine(resources.device, jobs, address)
@@ -70,7 +71,7 @@ def run_experiment(
         experiment, stages, revise = planned.experiment, planned.stages(), planned.revise
     else:
         stages = stages_of(experiment, resources, link)
-    _make_folder(experiment, stages)
+    _make_folder(experiment, stages, [*inputs, *experiment.files])
     with locked(experiment.output):
         if plan:
             write_plan(plan, experiment.output)
@@ -130,9 +131,9 @@ class _Planned:
         return None
 
 
-def _make_folder(experiment: Experiment, stages: list[Stage]) -> None:
-    """Make the folder of results. Raise `InputError` if a stage would overwrite an input of the experiment."""
-    inputs = {os.path.realpath(path) for path in experiment.files}
+def _make_folder(experiment: Experiment, stages: list[Stage], files: Iterable[str]) -> None:
+    """Make the folder of results. Raise `InputError` if a stage would overwrite one of the files."""
+    inputs = {os.path.realpath(path) for path in files}
     for path in (path for stage in stages for path in stage.outputs):
         if os.path.realpath(path) in inputs:
             raise InputError(f"{path}: the experiment reads this file and would write over it. Name another output")

@@ -247,7 +247,8 @@ class Reranker:
             lists = _lists(scored)
             if moses_output:
                 lists = self._filters.filter_output(moses_output).add_to(lists)
-            whole = complete(lists, replace(replacements, sentences=sources.count, live=live))
+            filtered = replacements.lines and [self._filters(line) for line in replacements.lines]
+            whole = complete(lists, replace(replacements, sentences=sources.count, live=live, lines=filtered))
             yield from rankings(whole, model)
             if moses_output:
                 moses_output.check(sources.count(), name_of(source))

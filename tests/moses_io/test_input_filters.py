@@ -1,5 +1,6 @@
 """Subwords of lists, texts and alignments are joined before anything is computed."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,10 @@ Write = Callable[[str, str | bytes], Path]
         ("dejoiner", "groß￭ es haus", "großes haus", [0, 0, 1]),
         ("factors", "ein|ART haus|NN", "ein haus", [0, 1]),
         ("factors,debpe", "gro@@|ADJ ß|ADJ haus|NN", "groß haus", [0, 0, 1]),
+        ("debpe", "a@@  b c", "a b c", [0, 1, 2]),
         ("debpe", "", "", []),
+        ("desentencepiece", "▁ein▁haus ▁groß", "ein haus groß", [0, 2]),
+        ("desentencepiece", "ein▁ haus▁ groß▁", "ein haus groß", [0, 1, 2]),
     ],
 )
 def test_each_subword_belongs_to_a_word(name: str, text: str, joined: str, indices: list[int]) -> None:
@@ -46,25 +50,20 @@ def test_indices_ascend_and_stay_inside_the_filtered_text(name: str, text: str) 
 
 
 @given(st.sampled_from(NAMES), st.text("ab@|￭▁ ", max_size=30))
+def test_the_letters_of_a_token_are_in_its_word(name: str, text: str) -> None:
+    filters = InputFilters(name)
+    words = tokens(filters(text))
+    for token, index in zip(tokens(text), filters.word_indices(text), strict=True):
+        if letters := re.fullmatch("[▁￭]?([ab]+)(@@)?", token):
+            assert letters[1] in words[index]
+
+
+@given(st.sampled_from(NAMES), st.text("ab@|￭▁ ", max_size=30))
 def test_text_without_subwords_stays_as_it_is(name: str, text: str) -> None:
     filters = InputFilters(name)
     plain = text.translate(dict.fromkeys(map(ord, "@|￭▁")))
     assert filters(plain) == plain or name == "factors"
     assert tokens(filters(plain)) == tokens(plain)
-
-
-def test_a_list_has_joined_text_and_no_alignments_of_subwords(write: Write) -> None:
-    path = write("list", "0 ||| gro@@ ß ||| LM= -1 ||| -2.5 ||| 0-0 0-1 \n0 ||| a ||| LM= -2 ||| -3 |||\r\n")
-    InputFilters("debpe").write_list(str(path), str(path.with_name("joined")))
-    assert path.with_name("joined").read_bytes() == (
-        "0 ||| groß ||| LM= -1 ||| -2.5\n0 ||| a ||| LM= -2 ||| -3\n".encode()
-    )
-
-
-def test_the_first_of_several_factors_keeps_alignments(write: Write) -> None:
-    path = write("list", "0 ||| groß|ADJ ||| LM= -1 ||| -2.5 ||| 0-0\n")
-    InputFilters("factors").write_list(str(path), str(path.with_name("joined")))
-    assert path.with_name("joined").read_text() == "0 ||| groß ||| LM= -1 ||| -2.5 ||| 0-0\n"
 
 
 def test_a_list_is_joined_while_it_is_read(write: Write) -> None:
@@ -84,26 +83,16 @@ def test_parts_of_the_separator_are_an_error(write: Write) -> None:
         list(InputFilters("debpe").filter_lists(read_nbest(str(path))))
 
 
-def test_links_are_those_of_the_words(write: Write) -> None:
-    source, target = write("source", "das gro@@ ße haus\n▁\n"), write("target", "the b@@ ig house\n▁\n")
-    links = write("links", "0-0 1-1 1-2 2-1 3-3\n0-0\n")
-    output = links.with_name("joined")
-    InputFilters("debpe,desentencepiece").write_alignment(str(links), str(source), str(target), str(output))
-    assert output.read_text() == "0-0 1-1 2-2\n\n"
-
-
-def test_a_link_beyond_the_subwords_is_an_error(write: Write) -> None:
-    source, target, links = write("source", "gro@@ ß\n"), write("target", "big\n"), write("links", "2-0\n")
-    with pytest.raises(InputError, match="links:1: the link 2-0 is outside a sentence pair of 2 and 1 words"):
-        InputFilters("debpe").write_alignment(str(links), str(source), str(target), str(links.with_name("joined")))
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("bpe", "input_filter: unknown filter 'bpe'"),
-        ("detruecase", "input_filter: expected factors, debpe, desentencepiece, dejoiner, found 'detruecase'"),
-        (3, "input_filter: filter: expected names such as"),
+        ("bpe", r"input_filter: unknown filter 'bpe'. Did you mean 'debpe'\?"),
+        (
+            "detruecase",
+            "input_filter: expected factors, debpe, desentencepiece, dejoiner, .* found 'detruecase', which",
+        ),
+        ("detokenise", "input_filter: unknown filter 'detokenise'. Known: factors, debpe, desentencepiece, dejoiner"),
+        (["debpe"], "input_filter: expected factors, debpe, desentencepiece, dejoiner, .* found "),
     ],
 )
 def test_a_wrong_filter_is_an_error(text: str, message: str) -> None:

@@ -111,6 +111,17 @@ def test_the_reranker_applies_the_filter(command: Command, folders: tuple[Path, 
     assert (status, translations) == (0, (ran[0] / "test.reranked").read_bytes())
 
 
+def test_lines_for_missing_sentences_are_filtered(
+    command: Command, folders: tuple[Path, Path], ran: tuple[Path, Path], tmp_path: Path
+) -> None:
+    lines = [line for line in (folders[1] / "test.nbest").read_text().splitlines(True) if not line.startswith("3 ")]
+    (tmp_path / "gap").write_text("".join(lines))
+    asked = ["--source", folders[1] / "test.de", "--on-missing", folders[1] / "test.moses"]
+    status, translations, _ = command("apply", ran[1] / "reranker", tmp_path / "gap", *asked)
+    assert status == 0
+    assert translations.decode().splitlines()[3] == (folders[0] / "test.moses").read_text().splitlines()[3]
+
+
 def test_python_applies_the_filter(folders: tuple[Path, Path], ran: tuple[Path, Path]) -> None:
     nbest, source = folders[1] / "test.nbest", folders[1] / "test.de"
     expected = (ran[0] / "test.reranked").read_text().splitlines()
@@ -119,8 +130,10 @@ def test_python_applies_the_filter(folders: tuple[Path, Path], ran: tuple[Path, 
 
 def test_score_of_python_applies_the_filter(command: Command, folders: tuple[Path, Path], tmp_path: Path) -> None:
     nbest, source = folders[1] / "dev.nbest", folders[1] / "dev.de"
-    score(nbest, source, {"Length": "length"}, tmp_path / "scored", input_filter="debpe")
-    expected = command("score", folders[0] / "dev.nbest", "--source", folders[0] / "dev.de", "--feature", "length")[1]
+    score(nbest, source, {"Len": "length"}, tmp_path / "scored", input_filter="debpe")
+    expected = command("score", folders[0] / "dev.nbest", "--source", folders[0] / "dev.de", "--feature", "Len=length")[
+        1
+    ]
     assert (tmp_path / "scored").read_bytes() == expected
 
 
@@ -141,7 +154,7 @@ def test_a_planned_run_reads_filtered_files(folders: tuple[Path, Path]) -> None:
     path.write_text(tables.replace("INPUT", 'input_filter = "debpe"'))
     planned = with_all_models(filter_inputs(read_experiment(str(path))))
     assert 'input_filter = "debpe"' in planned.text
-    assert 'source = "filtered/dev.source.dev.de"' in planned.text
+    assert 'source = "filtered/dev.source/dev.de"' in planned.text
     assert Path(planned.dev.source).read_text() == (folders[0] / "dev.de").read_text()
     assert planned.input_filters.text == "debpe"
 

@@ -1,7 +1,7 @@
 """Tokenization and case of the text of a Moses system, and natural text with them."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import sacremoses
@@ -93,8 +93,10 @@ def find_form(lines: Sequence[str], language: str) -> tuple[Form, float]:
     return best, most / len(sample) if sample else 1.0
 
 
-def with_form(model: str, path: str) -> str:
+def with_form(model: str, path: str, change: Callable[[str], str] = str) -> str:
     """Return a model `hf:DIR[…]` with option `form`, by default the form of a tokenized text of the target language.
+
+    Each line of the text is changed by a function before it is compared.
 
     Raises:
         InputError: an option is wrong, or the text cannot be read or is empty.
@@ -103,7 +105,7 @@ def with_form(model: str, path: str) -> str:
     folder, options = parse_options(request.argument)
     if options.form:
         return model
-    lines = read_lines(path)
+    lines = [change(line) for line in read_lines(path)]
     if not any(map(tokens, lines)):
         raise empty_file(path)
     form, same = find_form(lines, two_letters(options.language or (*options.languages, "")[-1]))

@@ -26,7 +26,7 @@ REMARKS = {
         "folder of results. To name models, remove this key, copy the tables from there, and replace [features].",
     ),
     "output": ("Folder of all results: reports, weights, translations, and `reranker`, which reranks new lists.",),
-    INPUT_FILTER: ("Joins the subwords of all texts and lists, so that models and metrics read words.",),
+    INPUT_FILTER: ("Filters for all texts and lists, so that models, features and metrics read words.",),
     "initial_weights": ("Initial weights, with which Moses decoded.",),
     "train": ("Training corpus of the models.",),
     "dev": ("Set on which weights are tuned. It also decides when the training of a model stops.",),
@@ -45,7 +45,7 @@ NO_TEST = (
 SCORES = 'COMET = "scores:{set}.comet"     # scores of another tool, {set} is dev, test, or the name of a test set'
 """Another feature, for lists to which models add no candidates."""
 PRETRAINED = 'HF{} = "hf:{}"     # pretrained model. If it has several languages: hf:DIR[SOURCE,TARGET]'
-JOINED_FIRST = "`run` joins the subwords and then chooses the models."
+FILTERED_FIRST = "`run` filters all files and then chooses the models."
 ASSUMED = "`run` measures the speed of the machine first, so its plan may differ."
 
 
@@ -75,13 +75,14 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     folder = Path(output).resolve().parent
     files = moved(files, Path.cwd(), folder)
     models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("folders"))]
-    ngrams, left_out = _ngrams(files.pop("ngrams"), {*LABELS.values(), "Consensus", *roles.space.columns})
+    taken = {*LABELS.values(), "Consensus", *roles.space.columns}
+    ngrams, left_out = _ngrams(files.pop("ngrams"), taken, bool(roles.input_filter))
     joining = {INPUT_FILTER: roles.input_filter} if roles.input_filter else {}
     tuning = {"metric": "bleu"}
     values = {"minutes": round(MINUTES), "output": "work", **joining, **files, "features": ngrams, "tuning": tuning}
     experiment = experiment_of(values, folder)
     plan = assumed_plan(experiment)
-    planned = (*plan.recipe.remarks, *plan_lines(plan), ASSUMED) if not roles.input_filter else (JOINED_FIRST,)
+    planned = (*plan.recipe.remarks, *plan_lines(plan), ASSUMED) if not roles.input_filter else (FILTERED_FIRST,)
     joins = any("candidates" in settings for settings in plan.recipe.models.values())
     remarks = {
         **REMARKS,
@@ -93,8 +94,18 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     return _encoded(write_experiment(values, remarks), output)
 
 
-def _ngrams(paths: Sequence[str], taken: Collection[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return a feature per n-gram model by unused labels. If kenlm is missing, return a comment per model instead."""
+def _ngrams(paths: Sequence[str], taken: Collection[str], filtered: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return a feature per n-gram model by unused labels, or a comment per model that cannot be used.
+
+    Args:
+        paths: the n-gram models.
+        taken: labels that are in use.
+        filtered: whether lists are filtered. Then models, which may be of subwords, are not used.
+    """
+    if filtered:
+        return {}, tuple(
+            printable(f'LM = "kenlm:{path}"     # only a model of words, without subwords') for path in paths
+        )
     try:
         if paths:
             require_kenlm()

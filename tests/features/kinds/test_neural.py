@@ -71,6 +71,13 @@ def test_an_ensemble_is_the_mean_of_the_distributions_word_by_word(tmp_path: Pat
     np.testing.assert_allclose(twice, values_of(f"neural:{folders[0]}"), atol=1e-5)
 
 
+@pytest.mark.parametrize(("direction", "lengths"), [("forward", [4, 5, 1]), ("backward", [4, 4, 4])])
+def test_the_log_probability_per_word(direction: str, lengths: list[int], tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", direction)
+    values = values_of(f"neural:{folder}[logprob,per_word]")
+    np.testing.assert_allclose(values[:, 1], values[:, 0] / lengths)
+
+
 def test_added_is_the_log_probability_of_what_the_first_list_lacks(tmp_path: Path) -> None:
     """By the first indicator of a line, whatever the list is called."""
     rows = (b"L= 1 FromA= 1 FromB= 1", b"L= 1 FromA= 0 FromB= 1", b"L= 1 FromA= 1 FromB= 0")

@@ -152,6 +152,7 @@ def test_short_runs_do_without_the_text(unplanned: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
+        ("a man .\n", r"it has fewer than 0\.2 sentences for each pair of the corpus"),
         ("a man .\n" * 5, r"it has fewer than 0\.2 sentences for each pair of the corpus"),
         (
             "the q w .\n" * 150,
