@@ -103,9 +103,7 @@ def _ngrams(paths: Sequence[str], taken: Collection[str], filtered: bool) -> tup
         filtered: whether lists are filtered. Then models, which may be of subwords, are not used.
     """
     if filtered:
-        return {}, tuple(
-            printable(f'LM = "kenlm:{path}"     # only a model of words, without subwords') for path in paths
-        )
+        return {}, tuple(printable(f'LM = "kenlm:{path}"     # only a model of words') for path in paths)
     try:
         if paths:
             require_kenlm()
