@@ -82,7 +82,14 @@ class InputFilters(Filters):
         return replace(hypothesis, fields=(identifier, b" " + encode(text) + b" ", *rest))
 
     def filter_lists(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
-        """Yield the lists with filtered texts. Raises `InputError` if a filtered text contains the separator."""
+        """Yield the lists with filtered texts, or unchanged if there are no filters.
+
+        Raises:
+            InputError: a filtered text contains the separator.
+        """
+        if not self.text:
+            yield from lists
+            return
         for each in lists:
             yield replace(each, hypotheses=tuple(self._filtered(each.path, line) for line in each.hypotheses))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moses_io.files.errors import InputError
 from moses_io.files.text import tokens
-from moses_io.input_filters import NAMES, InputFilters
+from moses_io.input_filters import NAMES, UNFILTERED, InputFilters
 from moses_io.nbest import MosesOutput, read_nbest
 
 Write = Callable[[str, str | bytes], Path]
@@ -70,6 +70,12 @@ def test_a_list_is_joined_while_it_is_read(write: Write) -> None:
     path = write("list", "0 ||| gro@@ ß ||| LM= -1 ||| -2.5\n1 ||| ein haus ||| LM= -1 ||| -1\n")
     texts = [each.hypotheses[0].text for each in InputFilters("debpe").filter_lists(read_nbest(str(path)))]
     assert texts == ["groß", "ein haus"]
+
+
+def test_without_filters_a_list_keeps_its_bytes(write: Write) -> None:
+    path = write("list", "0 ||| a  b  ||| LM= -1 |||  -2.5 ||| 0-0 \n")
+    (sentence,) = UNFILTERED.filter_lists(read_nbest(str(path)))
+    assert sentence.hypotheses[0].line == path.read_bytes()
 
 
 def test_the_output_of_moses_is_joined() -> None:
