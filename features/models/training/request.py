@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ class TrainingRequest:
         Raises:
             InputError: an unknown name, a value out of range, or incompatible settings.
         """
+        return self._settled
+
+    @cached_property  # a plan asks for the settings of each model hundreds of times
+    def _settled(self) -> tuple[Architecture, Training]:
         preset = find_preset(self.preset)
         if self.symmetric and (self.backward or self.right_to_left):
             raise InputError(f"preset {self.preset!r} trains both directions, from left to right")
