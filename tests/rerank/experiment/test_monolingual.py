@@ -76,9 +76,9 @@ def test_forward_models_train_on_the_translated_text(jobs: int, command: Command
 
 
 def test_another_text_is_translated_again(command: Command, folder: Path) -> None:
-    command("run", "e.toml")
+    command("run", "e.toml", "--jobs", 1)
     (folder / "mono.en").write_text("a man .\n")
-    status, _, err = command("run", "e.toml")
+    status, _, err = command("run", "e.toml", "--jobs", 1)
     assert status == 0 and re.search(r"train backward: up to date", err)
     assert read_lines("work/monolingual.gz") == ["a man ."]
     assert re.search(r"^\[3/\d+\] back-translate(?!: up)", err, re.MULTILINE)
