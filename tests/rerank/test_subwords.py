@@ -1,6 +1,7 @@
 """A list of subwords with an input filter gives the results of the list of words."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,11 +160,16 @@ def test_a_planned_run_reads_filtered_files(folders: tuple[Path, Path]) -> None:
     assert planned.input_filters.text == "debpe"
 
 
-def test_init_proposes_the_filter(command: Command, folders: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("references", ["subwords", "words"])
+def test_init_proposes_the_filter(references: str, command: Command, folders: tuple[Path, Path]) -> None:
     (folders[1] / "e.toml").unlink()
+    for name in ("dev.en", "test.en") if references == "words" else ():
+        shutil.copy(folders[0] / name, folders[1] / name)
     status, _, err = command("init", folders[1], "--output", folders[1] / "proposed.toml")
     assert status == 0, err
-    assert 'input_filter = "debpe"' in (folders[1] / "proposed.toml").read_text()
+    proposed = (folders[1] / "proposed.toml").read_text()
+    assert 'input_filter = "debpe"' in proposed
+    assert re.search('dev = { source = "[^"]*dev.de", reference = "[^"]*dev.en", nbest = "[^"]*dev.nbest" }', proposed)
 
 
 def test_a_study_has_no_input_filter(command: Command, folders: tuple[Path, Path]) -> None:

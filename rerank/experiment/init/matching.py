@@ -15,11 +15,15 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import numbered_lines
 from moses_io.files.text import ParallelFiles, decode, input_lines, number, parallel_lines, tokens, without_line_end
 from moses_io.filters import FACTORS, SUBWORDS, Forms
+from moses_io.input_filters import InputFilters
 from moses_io.nbest import read_nbest, without_marks
 from rerank.linear.candidates import FeatureSpace
 
 SOME = 10_000
 """Maximum lines of a text whose words are counted, and maximum words of an n-gram model."""
+
+JOINED = InputFilters(",".join(form.filter for form in SUBWORDS))
+"""Filters that join subwords, so that words of references can be compared with subwords of lists."""
 
 Words = Counter[str]
 """Number of occurrences of each word in a text."""
@@ -68,7 +72,7 @@ def read_list(path: str) -> ListContent:
     forms = Forms()
     for sentence_list in without_marks(read_nbest(path)):
         first = sentence_list.hypotheses[0]
-        texts = [tokens(hypothesis.text) for hypothesis in sentence_list.hypotheses]
+        texts = [tokens(JOINED(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
         sentences.append(sentence_list.sentence)
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
@@ -142,7 +146,7 @@ def _hash(sentence: int, text: Sequence[str]) -> int:
 
 
 def _rows(path: str, most: int) -> list[list[str]]:
-    return [tokens(line) for line in islice(input_lines(path), most)]
+    return [tokens(JOINED(line)) for line in islice(input_lines(path), most)]
 
 
 CORRELATED = 0.5
