@@ -4,6 +4,7 @@ import os
 import selectors
 import subprocess
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -50,8 +51,8 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
 class RunningProgram:
     """A program that keeps running between questions. It is started by the first one.
 
-    It is killed when this object is deleted, or when this process ends. A process that was forked from this one starts
-    a program of its own.
+    Threads that ask at the same time wait for each other. The program is killed when this object is deleted, or when
+    this process ends. A process that was forked from this one starts a program of its own.
 
     Args:
         command: words of the command, or a text for the shell.
@@ -65,6 +66,8 @@ class RunningProgram:
         self._program: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._process = 0  # id of the process that started the program
+        # By process: another thread may hold the lock when this process forks.
+        self._locks: dict[int, threading.Lock] = {}
 
     def ask(self, text: bytes, lines: int) -> list[str]:
         """Write a text and return the lines that the program prints, of which it must print `lines`.
@@ -74,6 +77,10 @@ class RunningProgram:
         """
         if not lines:
             return []
+        with self._locks.setdefault(os.getpid(), threading.Lock()):
+            return self._ask(text, lines)
+
+    def _ask(self, text: bytes, lines: int) -> list[str]:
         started = self._program is not None and self._process == os.getpid()
         if not started:
             self._start()

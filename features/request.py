@@ -260,7 +260,9 @@ def _request(label: str, text: str, folder: str) -> FeatureRequest:
     row = _row(kind, folder)
     if (argument and not row.argument) or (row.argument and not argument and not row.optional):
         raise InputError(f"feature {text!r}: expected {usage(kind, row)}")
-    if row.fixed != is_fixed(label):
+    if row.fixed and not is_fixed(label):
+        raise InputError(f"label {label!r}: {kind} needs the label {row.label}, or {row.label} and a number")
+    if is_fixed(label) and not row.fixed:
         raise InputError(f"label {label!r}: Rest, Rest0 … are reserved for the feature rest")
     return FeatureRequest(label, kind, argument, folder)
 

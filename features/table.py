@@ -144,7 +144,8 @@ ENTRY_POINTS = "moses_rerank.features"
 def packaged() -> dict[str, Kind]:
     """Return the kinds that installed packages provide."""
     points = importlib.metadata.entry_points(group=ENTRY_POINTS)
-    return {point.name: _row(point.value, point.name.title(), point.value) for point in points}
+    labels = {point.name: re.sub("[^0-9A-Za-z]", "", point.name.title()) for point in points}
+    return {point.name: _row(point.value, labels[point.name], point.value) for point in points}
 
 
 def class_of_module(kind: str, folder: str) -> Kind:

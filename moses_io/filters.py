@@ -11,13 +11,12 @@ from functools import cached_property
 
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.files.streams import Lines
-from moses_io.files.text import read_references, tokens
+from moses_io.files.text import MARK, read_references, tokens
 
 Filter = Callable[[str], str]
 
 _PIECE_END = re.compile("@@( |$)")
 _LANGUAGE = re.compile("([a-z]{2,3})?")
-_MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^|]*)?\|(?=$| )")
 
 
 def _join_pieces(_: str) -> Filter:
@@ -50,7 +49,7 @@ def _join_at_joiners(_: str) -> Filter:
 
 
 def _drop_marks(_: str) -> Filter:
-    return lambda text: _MARK.sub("", text).strip(" ")
+    return lambda text: MARK.sub("", text).strip(" ")
 
 
 def _first_factors(_: str) -> Filter:

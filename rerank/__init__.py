@@ -10,16 +10,50 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from features.progress import show_progress
     from moses_io.files.errors import InputError
-    from rerank.library import evaluate, read_nbest, score, train, tune
-    from rerank.reranker.reranker import Reranker
+    from moses_io.hypothesis import Hypothesis
+    from moses_io.nbest import SentenceList
+    from rerank.library import TrainedModel, TunedWeights, evaluate, read_nbest, score, train, tune
+    from rerank.linear.ranking import Estimate
+    from rerank.metrics.evaluation import Evaluation, Score
+    from rerank.reranker.reranker import Reranker, ScoredCandidate, ScoredSentence
+    from rerank.tuning.gain import Gain
 
-__all__ = ["InputError", "Reranker", "evaluate", "read_nbest", "score", "show_progress", "train", "tune"]
+__all__ = [
+    "Estimate",
+    "Evaluation",
+    "Gain",
+    "Hypothesis",
+    "InputError",
+    "Reranker",
+    "Score",
+    "ScoredCandidate",
+    "ScoredSentence",
+    "SentenceList",
+    "TrainedModel",
+    "TunedWeights",
+    "evaluate",
+    "read_nbest",
+    "score",
+    "show_progress",
+    "train",
+    "tune",
+]
 
 __version__ = version("moses-rerank")
 
 _PLACES = {
+    "Estimate": "rerank.linear.ranking",
+    "Evaluation": "rerank.metrics.evaluation",
+    "Gain": "rerank.tuning.gain",
+    "Hypothesis": "moses_io.hypothesis",
     "InputError": "moses_io.files.errors",
     "Reranker": "rerank.reranker.reranker",
+    "Score": "rerank.metrics.evaluation",
+    "ScoredCandidate": "rerank.reranker.reranker",
+    "ScoredSentence": "rerank.reranker.reranker",
+    "SentenceList": "moses_io.nbest",
+    "TrainedModel": "rerank.library",
+    "TunedWeights": "rerank.library",
     "evaluate": "rerank.library",
     "read_nbest": "rerank.library",
     "score": "rerank.library",

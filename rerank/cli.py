@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = ""
     try:
         given = sys.argv[1:] if arguments is None else arguments
+        command = f" {given[0]}" if given and given[0] in COMMANDS else ""
         check_renamed(given)
         parsed, unknown = make_parser().parse_known_args(given)
         command = f" {parsed.command}"
@@ -151,12 +152,13 @@ def make_parser() -> argparse.ArgumentParser:
         prog="moses-rerank",
         description="Rerank Moses n-best lists with attentional neural models and other features.",
         epilog="`moses-rerank demo` runs all steps on the included sample corpus.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"moses-rerank {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}")
-        command = commands.add_parser(name, help=module.HELP, formatter_class=_HelpFormatter)
+        command = commands.add_parser(name, help=module.HELP, formatter_class=_HelpFormatter, allow_abbrev=False)
         command.description = module.HELP[0].upper() + module.HELP[1:] + "."
         command.epilog = f"examples:\n{module.EXAMPLES}" if module.EXAMPLES else None
         module.add_arguments(command)

@@ -196,7 +196,7 @@ def test_translations_of_good_models_are_added(
     command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
-    status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 2)
+    status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert {"compare translations", "translate dev"} <= set(done(err))
     assert "candidates = 10" in (unplanned.parent / "work" / "experiment.toml").read_text()
@@ -207,10 +207,10 @@ def test_translations_of_good_models_are_added(
 def test_another_comparison_changes_the_lists_but_not_the_models(
     command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert command("run", unplanned, "--device", "cpu")[0] == 0
+    assert command("run", unplanned, "--device", "cpu", "--jobs", 1)[0] == 0
     monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
     monkeypatch.setattr("rerank.experiment.chain.LEAST", 0.0)
-    status, _, err = command("run", unplanned, "--device", "cpu")
+    status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert "translate dev" in done(err) and not any(name.startswith("train ") for name in done(err))
 

@@ -11,6 +11,7 @@ from moses_io.files.streams import STANDARD, check_plain, numbered_lines, open_o
 from moses_io.files.text import encode, read_lines
 from moses_io.filters import Filters
 from moses_io.nbest import read_hypotheses
+from moses_io.weights import write_weights
 
 SCORE = "Score"
 """Label of the decoder's own score."""
@@ -82,11 +83,14 @@ def convert(
                 raise InputError(f"{path}: a candidate of sentence {each.sentence} lacks a feature that others have")
             values = [f"{column}= {each.features.get(columns.get(column, ''), '0')}" for column in labels]
             features = " ".join([f"{label}= {each.score}", *values])
-            fields = [str(each.sentence), change(each.text), features, each.score]
+            text = change(each.text)
+            if "|||" in text:
+                made = f"the filter {filters} makes '|||', which Moses' format cannot have"
+                raise InputError(f"{path}: sentence {each.sentence}: {made}: {shown(each.text)}")
+            fields = [str(each.sentence), text, features, each.score]
             stream.write(encode(" ||| ".join(fields)) + b"\n")
     if weights:
-        with open_output(weights) as stream:
-            stream.writelines(encode(f"{each}= {int(each == label)}\n") for each in [label, *labels])
+        write_weights(weights, {each: (float(each == label),) for each in [label, *labels]}, ["initial weights"])
     absent = [each for each in labels if each not in columns]
     return Converted(form, sentences, candidates, [label, *labels], len(counts) - len(columns), absent)
 

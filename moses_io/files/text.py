@@ -33,7 +33,9 @@ ESCAPES = {
 """Character of each escape of Moses' tokenizer, in the order of unescaping. `&amp;` must be the last one."""
 
 NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+[|,]")
+MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^|]*)?\|(?=$| )")
+"""Segmentation mark and the space before it, from Moses' options -t and -tt."""
+
 _XML_INPUT = re.compile(
     r"""
     <[A-Za-z][^ <>]*\ (?:[^<>]*\ )?(?:translation|english)="[^<>]*>  # a translation for words of the source
@@ -126,8 +128,8 @@ def whole(token: str) -> int | None:
 
 
 def has_marks(text: str) -> bool:
-    """Return whether a text has segmentation marks such as `|0-1|`, from Moses' options -t and -tt."""
-    return bool(_MARK.search(text))
+    """Return whether a text has segmentation marks such as `|0-1|`, see `MARK`."""
+    return bool(MARK.search(text))
 
 
 def read_lines(path: str | Lines) -> list[str]:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
 from rerank.commands.arguments import add_device, declarers
 
@@ -42,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--gold-base",
         type=int,
-        default=0,
         choices=(0, 1),
         help="index of the first word in a gold alignment with one line per sentence (default: 0)",
     )
@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.soft:
         soft_form(arguments.soft)
-    gold = read_gold(arguments.gold, arguments.gold_base) if arguments.gold else None
+    if arguments.gold_base is not None and not arguments.gold:
+        raise InputError("--gold-base is for the file of --gold")
+    gold = read_gold(arguments.gold, arguments.gold_base or 0) if arguments.gold else None
     aligner = Aligner(arguments.models, arguments.device, arguments.symmetrize)
     align(aligner, arguments.source, arguments.target, arguments.output, arguments.soft, gold)

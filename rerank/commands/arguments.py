@@ -238,15 +238,15 @@ RENAMED = {
     "plot": {"--alignments": "--alignment"},
     "apply": {"--batch": "--batch-size"},
 }
-"""Options of version 0.1 with their present names, by command, for messages."""
+"""Former names of options with their present names, by command, for messages."""
 
 
 def check_renamed(arguments: Sequence[str]) -> None:
-    """Raise `InputError`, with the present name, if an option of version 0.1 follows the name of its command."""
+    """Raise `InputError`, with the present name, if a former name of an option follows the name of its command."""
     command, *options = arguments or [""]
     for option in (each.partition("=")[0] for each in options):
         if option in RENAMED.get(command, {}):
-            raise InputError(f"{command}: {option} is now {RENAMED[command][option]}")
+            raise InputError(f"{option} is now {RENAMED[command][option]}")
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

@@ -18,7 +18,8 @@ def run(arguments: argparse.Namespace) -> None:
     from features.request import usage
     from features.table import FEATURES, packaged
 
-    show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | packaged()).items())
+    others = {name: row for name, row in packaged().items() if name not in FEATURES}
+    show(f"{usage(name, row):<30}{row.description}" for name, row in (FEATURES | others).items())
     show(
         ["", "Values of models, in brackets after the folder, such as neural:DIR[logprob,unknown] (default: logprob):"]
     )

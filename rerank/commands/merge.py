@@ -10,7 +10,7 @@ from rerank.commands.arguments import declarers
 
 HELP = "merge the n-best lists of several systems for the same sentences"
 EXAMPLES = """\
-  moses-rerank merge moses=dev.nbest.gz NMT=dev.beam.gz --output dev.merged.gz
+  moses-rerank merge Moses=dev.nbest.gz NMT=dev.beam.gz --output dev.merged.gz
   moses-rerank merge dev.nbest.gz other.nbest.gz third.nbest.gz --missing mean > dev.merged
 
 Equal candidates of different lists are merged into one, with the features of all these lists. For each list, a feature

@@ -25,6 +25,9 @@ the log-probability of each translation, the same value that `score` computes. `
 of Moses. The translations of a pretrained model of transformers, hf:DIR as in features, get the tokenization and the
 case of the text of --like."""
 
+BEAM = 12
+"""Default beam size."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -38,12 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--nbest",
-        dest="best",
+        dest="nbest_size",
         type=positive_number,
         metavar="N",
-        help="n-best list with N candidates per sentence, at most the beam size (default: 1-best translations as text)",
+        help="output of an n-best list with N candidates per sentence (default: 1-best translations as text)",
     )
-    add("--beam", type=positive_number, default=12, metavar="N", help="beam size, 1 is greedy search (default: 12)")
+    add(
+        "--beam",
+        type=positive_number,
+        metavar="N",
+        help="beam size, 1 is greedy search (default: 12, or N of --nbest if it is larger)",
+    )
     add(
         "--backward",
         action="store_true",
@@ -55,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, read, _ = declarers(parser.add_argument_group("rare options"))
     read(
         "--unknown",
-        default="copy",
         metavar="copy|keep|FILE",
         help="replacement of <unk>: the source word with most attention (copy), <unk> itself (keep), or the best "
         "translation of this source word in Moses' lex.f2e, with --backward lex.e2f (FILE) (default: copy)",
@@ -75,14 +82,15 @@ def run(arguments: argparse.Namespace) -> None:
     from features.request import check_label
     from rerank.systems.translations import write_translations
 
-    best, label = arguments.best or 1, arguments.label
-    if label and not arguments.best:
+    size, label = arguments.nbest_size or 1, arguments.label
+    beam = arguments.beam or max(BEAM, size)
+    if label and not arguments.nbest_size:
         raise InputError("--label names the feature of a list: it needs --nbest")
-    if best > arguments.beam:
-        raise InputError(f"--nbest {shown(best)}: expected at most the {arguments.beam} of --beam")
-    if arguments.best:
+    if size > beam:
+        raise InputError(f"--nbest {shown(size)}: expected at most the {beam} of --beam")
+    if arguments.nbest_size:
         label = check_label(label or "NMT")
-    translator = _translator(arguments, Beam(arguments.beam, best, arguments.normalize))
+    translator = _translator(arguments, Beam(beam, size, arguments.normalize))
     write_translations(translator, arguments.source, arguments.output, label or "")
 
 
@@ -96,11 +104,13 @@ def _translator(arguments: argparse.Namespace, beam: "Beam") -> "Translates":
     if not pretrained:
         if arguments.like:
             raise InputError("--like is for hf:DIR: models of `train` translate into the tokens of their corpus")
-        unknown = Replacement(arguments.unknown, arguments.backward)
+        unknown = Replacement("copy" if arguments.unknown is None else arguments.unknown, arguments.backward)
         return Translator(arguments.models, beam, unknown, resources, arguments.backward)
     if len(arguments.models) > 1 or arguments.backward:
         other = "other models" if len(arguments.models) > 1 else "--backward"
         raise InputError(f"{pretrained[0]}: a pretrained model cannot be combined with {other}")
+    if arguments.unknown is not None:
+        raise InputError("--unknown is for models of `train`: a pretrained model has no <unk>")
     from features.kinds.pretrained import require_transformers
 
     require_transformers()

@@ -35,6 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output != STANDARD and not arguments.regroup:
         raise InputError("--output needs --regroup, because the report goes to stdout")
     if arguments.regroup:
+        checks = {"--source": arguments.source, "--reference": arguments.reference, "--weights": arguments.weights}
+        for option in (option for option, value in checks.items() if value):
+            raise InputError(f"{option} is for the report, which --regroup does not make")
         with progress_bar("regroup", None):
             scattered = regroup(arguments.nbest, arguments.output)
         log.info(f"sentences whose lines were not adjacent: {scattered}")

@@ -19,6 +19,9 @@ from rerank import __version__
 from rerank.experiment.clock import Clock, Work
 from rerank.experiment.workers import workers
 
+_VERSION = ".".join(__version__.split(".")[:2])
+"""Version whose results stay up to date. Patch versions only fix bugs."""
+
 RECORD = "stages.json"
 """File in the folder of results with the fingerprint of each stage and the digests of its outputs."""
 
@@ -193,7 +196,7 @@ class _Record:
     def is_complete(self, stage: Stage) -> bool:
         """Return whether a stage has run with its present settings and its outputs exist, whatever their contents."""
         entry = self.stages.get(stage.name, {})
-        same = (entry.get("version"), entry.get("settings")) == (__version__, _as_recorded(stage.settings))
+        same = (entry.get("version"), entry.get("settings")) == (_VERSION, _as_recorded(stage.settings))
         return same and all(map(os.path.lexists, stage.outputs))
 
     def begin(self, stage: Stage) -> bool:
@@ -223,10 +226,21 @@ class _Record:
 def _open_record(path: Path, stages: Sequence[Stage]) -> _Record:
     """Read the record, check the files of all stages, and remove what a killed run left."""
     record = _Record(path)
+    _check_outputs(stages)
     _check_files(stages, record)
     for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
         remove_temporaries(written)
     return record
+
+
+def _check_outputs(stages: Sequence[Stage]) -> None:
+    """Raise `InputError` if two stages would write the same file, as those of sets named `news` and `news.all` may."""
+    owners: dict[str, str] = {}
+    for stage in stages:
+        for output in stage.outputs:
+            other = owners.setdefault(output, stage.name)
+            if other != stage.name:
+                raise InputError(f"{output}: '{other}' and '{stage.name}' would both write it. Rename a test set")
 
 
 def digests_read(path: Path) -> set[str]:
@@ -251,7 +265,7 @@ def _as_json(value: Any) -> bytes:
 
 def _fingerprint(inputs: Sequence[str], settings: Any) -> dict[str, Any]:
     """Return everything that determines the result of a stage, as JSON values."""
-    return {"version": __version__, "settings": _as_recorded(settings), "inputs": _digests(inputs)}
+    return {"version": _VERSION, "settings": _as_recorded(settings), "inputs": _digests(inputs)}
 
 
 def _as_recorded(settings: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import with_bar
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, shown
 from moses_io.files.text import has_marks, missing_as_none, tokens
 from moses_io.nbest import MARKS
 from rerank import __version__
@@ -169,11 +169,11 @@ def _scorers(tokenize: str) -> dict[str, Any]:
     from rerank.metrics.edits import FastTER
 
     if tokenize not in BLEU.TOKENIZERS:
-        raise InputError(f"--tokenize {tokenize}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
+        raise InputError(f"tokenize {shown(tokenize)}: expected one of {', '.join(sorted(BLEU.TOKENIZERS))}")
     try:
         bleu = BLEU(tokenize=tokenize, force=True)
     except (RuntimeError, ImportError, OSError) as error:
-        raise InputError(f"--tokenize {tokenize}: {' '.join(str(error).split())}") from None
+        raise InputError(f"tokenize {shown(tokenize)}: {' '.join(str(error).split())}") from None
     if tokenize == "none":
         bleu.tokenizer_signature = "space"
     return {"BLEU": bleu, "chrF": CHRF(), "TER": FastTER()}

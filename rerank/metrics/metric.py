@@ -67,6 +67,11 @@ class MetricKind:
     signature: str
     counter: Callable[[Sequence[str]], Counter]
 
+    @property
+    def name(self) -> str:
+        """Name in messages and reports, such as chrF2++. Higher is better for all, so TER is 1-TER."""
+        return self.signature.partition("|")[0]
+
 
 def _bleu(length: str) -> MetricKind:
     def counter(references: Sequence[str]) -> Counter:
@@ -130,7 +135,8 @@ class Metric:
         starts = np.cumsum([0, *(kind.size for kind in kinds)])  # (metrics + 1,)
         places = [[kind.code, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
         parts = Parts(places=np.array(places, dtype=np.int64), weights=np.array(weights) / sum(weights))
-        self.formula = Formula("BLEU" if text == "bleu" else text, int(starts[-1]), parts)
+        name = kinds[0].name if len(kinds) == 1 else text
+        self.formula = Formula(name, int(starts[-1]), parts)
         signatures = [kind.signature for kind in kinds]
         self.signature = signatures[0] if len(kinds) == 1 else f"{text}({' + '.join(signatures)})"
 

@@ -187,7 +187,7 @@ class Reranker:
 
         Sentences without candidates are left out. An error is raised where the list is read, after the sentences before
         it. A reranker from `load` also estimates the confidence of its choices. If its confidence estimation cannot be
-        used, for example because another version fitted it, a warning is logged and there are no estimates.
+        used, for example because its format is too old, a warning is logged and there are no estimates.
 
         Args:
             nbest: an n-best list as Moses wrote it, with ascending ids. It is a path, or its lines.

@@ -129,7 +129,7 @@ class FoldSettings:
             if not isinstance(value, bool):
                 raise InputError(f"{name}: expected true or false, found {shown(value)}")
         if self.fallback and not self.folds:
-            raise InputError("--fallback needs --folds, which compare the initial weights with tuned weights")
+            raise InputError("fallback needs folds, which compare the initial weights with tuned weights")
 
 
 @compilation_shown()
@@ -156,7 +156,7 @@ def tune(
             few sentences for cross-validation.
     """
     if other and tuning.tuner != AUTO:
-        raise InputError(f"a list to choose on is only for the tuner {AUTO}, not for {tuning.tuner}")
+        raise InputError(f"selection is only for the tuner {AUTO}, not for {tuning.tuner}")
     content = load_weight_file(start)
     tuning_set = files.read(Metric(tuning.metric))
     problem, weights = make_problem(tuning_set, content, tuning)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:the new featu
 Browse = Callable[..., Any]
 
 BY = "css selector"
-SIZES = {"train": 500, "dev": 100, "test": 500}
+SIZES = {"train": 300, "dev": 40, "test": 200}
 SCRIPT, ODD = "<script>document.title='alert'</script>", 7
 EXPERIMENT = """\
 output = "work"

@@ -184,7 +184,7 @@ def test_initial_weights(write: Write) -> None:
     path = write("list", EXAMPLES["marian"])
     convert(str(path), str(path.with_name("output")), weights=str(path.with_name("weights.ini")))
     weights = read_weights(str(path.with_name("weights.ini")))
-    assert path.with_name("weights.ini").read_text() == "Score= 1\nF0= 0\nF1= 0\n"
+    assert path.with_name("weights.ini").read_text() == "# initial weights\n\n[weight]\nScore= 1\nF0= 0\nF1= 0\n"
     assert weights
 
 
@@ -221,13 +221,20 @@ def test_another_label(write: Write) -> None:
     convert(str(path), str(path.with_name("output")), label="Marian", weights=str(path.with_name("weights")))
     expected = "0 ||| a ||| Marian= -3 MarianF0= -1 MarianF1= -2 ||| -3\n"
     assert path.with_name("output").read_text() == expected
-    assert path.with_name("weights").read_text() == "Marian= 1\nMarianF0= 0\nMarianF1= 0\n"
+    assert path.with_name("weights").read_text().endswith("[weight]\nMarian= 1\nMarianF0= 0\nMarianF1= 0\n")
 
 
 def test_filters_join_subwords(write: Write) -> None:
     path = write("list", "H-0\t-1\tein klei@@ nes Haus\n")
     convert(str(path), str(path.with_name("output")), filters="debpe")
     assert path.with_name("output").read_text().startswith("0 ||| ein kleines Haus ||| ")
+
+
+def test_a_filter_that_makes_a_separator(write: Write) -> None:
+    path = write("list", "H-0\t-1\ta &#124;&#124;&#124; b\n")
+    with pytest.raises(InputError, match=r"list: sentence 0: the filter deescape makes '\|\|\|', which Moses' format"):
+        convert(str(path), str(path.with_name("output")), filters="deescape")
+    assert not path.with_name("output").exists()
 
 
 @pytest.mark.parametrize(

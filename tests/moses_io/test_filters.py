@@ -13,6 +13,7 @@ CASES = {
     "marks": [
         ("the house |0-1| is |2-2|", "the house is"),
         ("a |x-1| b", "a |x-1| b"),
+        ("a |0-1|b |0-0|, c", "a |0-1|b |0-0|, c"),
         ("the |0-0,wa=0-0 ,total=0.49, LM0= -0.69| b |1-1|", "the b"),
     ],
     "factors": [("the|DT house|NN", "the house"), ("| a", "| a"), ("plain text", "plain text")],

@@ -73,7 +73,7 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
 def test_an_old_option_is_an_error_that_gives_the_new_one(command: Command, of: str, old: str, new: str) -> None:
     for arguments in ((old, "x"), (f"{old}=x",)):
         status, out, err = command(of, *arguments)
-        assert (status, out, err) == (2, b"", f"moses-rerank: {of}: {old} is now {new}\n")
+        assert (status, out, err) == (2, b"", f"moses-rerank {of}: {old} is now {new}\n")
 
 
 def test_an_old_setting_of_a_model_is_an_error_that_gives_the_new_one(command: Command, write: Write) -> None:
@@ -182,7 +182,7 @@ def test_a_stop_while_the_commands_are_read(command: Command, monkeypatch: pytes
 
     monkeypatch.setattr(cli, "make_parser", stop)
     status, _, err = command("presets")
-    assert (status, err) == (130, "moses-rerank: stopped\n")
+    assert (status, err) == (130, "moses-rerank presets: stopped\n")
 
 
 def test_what_cannot_be_told_stops_no_work(write: Write, tmp_path: Path) -> None:
@@ -214,6 +214,11 @@ def test_a_full_device(command: Command, write: Write) -> None:
             "argument --sentences: expected a whole number from 0, found",
         ),
         (["rerank", "l", "--weights", "w", "--sorce", "s", "t"], "rerank: unknown arguments: --sorce s t. See --help"),
+        (
+            ["evaluate", "s", "--ref", "r"],
+            "evaluate: the following arguments are required: --reference. See --help",
+        ),  # no abbreviations
+        (["tune", "l", "--start", "s"], "moses-rerank tune: --start is now --initial-weights"),
         (["rerank", "l", "--weights", "w", "--a\nb\x1b"], r"unknown arguments: --a\nb\x1b. See --help"),
         (
             ["rerank", "no\nlist", "--weights", "/dev/null/a\nb"],

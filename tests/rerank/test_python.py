@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,21 @@ def test_a_reranker_in_other_processes_and_threads(
     assert ran.returncode == 0, ran.stderr
 
 
+def test_threads_share_a_running_program(folder: Path) -> None:
+    """Each thread has the values of its own candidates."""
+    count = 'while IFS= read -r line; do [ -z "$line" ] || echo ${#line}; done'
+    reranker = Reranker({"Size": f"server:{count}"}, {"LM0": [1.0], "Size": [1.0]})
+    lists = [[f"0 ||| {'a' * (number + 1)} ||| LM0= -1 ||| -1\n"] * 20 for number in range(8)]
+
+    def sizes(nbest: list[str]) -> set[float]:
+        scored = [each for _ in range(10) for each in reranker.score(nbest, ["x"])]
+        return {value for each in scored for found in each.candidates for value in found.features["Size"]}
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(sizes, lists))
+    assert found == [{len("x\ta") + number} for number in range(8)]
+
+
 def test_sentences_without_candidates(reranker: Reranker) -> None:
     nbest = [line for line in lines("nbest") if not line.startswith("1 ")]
     with pytest.raises(InputError, match=r"^<nbest>:9: sentence 1 has no candidates"):
@@ -205,7 +221,7 @@ def test_a_reranker_without_features_weighs_what_the_list_has(command: Command, 
         (lambda: tune("nbest", "en", initial_weights="moses.ini", output="o", ratee=1), "unknown key 'ratee'"),
         (
             lambda: tune("nbest", "en", initial_weights="moses.ini", output="o", fallback=True),
-            "--fallback needs --folds",
+            "fallback needs folds",
         ),
         (lambda: train_on("de", hiden=3), "unknown setting 'hiden'. Did you mean 'hidden_size'"),
         (lambda: train_on("de", device="gpu", hidden_size=3), "device 'gpu': expected auto, cpu, cuda"),

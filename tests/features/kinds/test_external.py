@@ -213,7 +213,8 @@ def test_a_package_brings_features(tmp_path: Path) -> None:
         "letters_of_a_package.py": MODULE,
         f"{info}/METADATA": "Metadata-Version: 2.1\nName: letters\nVersion: 1.0\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": "[moses_rerank.features]\nletters = letters_of_a_package:Letters\n",
+        f"{info}/entry_points.txt": "[moses_rerank.features]\nmy-letters = letters_of_a_package:Letters\n"
+        "length = letters_of_a_package:Letters\n",
     }
     with zipfile.ZipFile(wheel, "w") as archive:
         for name, text in {**files, f"{info}/RECORD": "".join(f"{name},,\n" for name in files)}.items():
@@ -225,12 +226,16 @@ def test_a_package_brings_features(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(Path(__file__).parents[3])])}
     moses_rerank = [sys.executable, "-m", "rerank.cli"]
     for arguments, wanted in (
-        (["score", "list", "--source", "src", "--feature", "letters", "--feature", "B=letters:b"], b"Letters0= 1 B= 1"),
-        (["features"], b"letters[:ARG]"),
+        (
+            ["score", "list", "--source", "src", "--feature", "my-letters", "--feature", "B=my-letters:b"],
+            b"MyLetters0= 1 B= 1",
+        ),
+        (["features"], b"my-letters[:ARG]"),
+        (["features"], b"number of words, and with a corpus"),  # a package cannot replace a built-in kind
     ):
         ran = subprocess.run(
             [*moses_rerank, *arguments], cwd=tmp_path, env=environment, capture_output=True, check=False
         )
         assert ran.returncode == 0, ran.stderr.decode()
         assert wanted in ran.stdout
-    assert "letters" not in packaged()
+    assert "my-letters" not in packaged()

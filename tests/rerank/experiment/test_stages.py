@@ -77,9 +77,18 @@ def test_another_version_does_all_again(tmp_path: Path, monkeypatch: pytest.Monk
     a, b, record = (tmp_path / name for name in ("a", "b", "record"))
     a.write_text("1")
     assert done([copy("one", a, b)], record) == ["one"]
-    monkeypatch.setattr("rerank.experiment.stages.__version__", "99.0")
+    monkeypatch.setattr("rerank.experiment.stages._VERSION", "99.0")
     assert done([copy("one", a, b)], record) == ["one"]
     assert done([copy("one", a, b)], record) == []
+
+
+def test_two_stages_with_one_output(tmp_path: Path) -> None:
+    """As of test sets named `news`, with a shortlist, and `news.all`."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_text("1")
+    with pytest.raises(InputError, match=r"b: 'one' and 'two' would both write it\. Rename a test set"):
+        run_stages([copy("one", a, b), copy("two", a, b)], tmp_path / "record")
+    assert not b.exists()
 
 
 def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
@@ -412,5 +421,5 @@ def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("1")
     with pytest.raises(InputError, match="nowhere: No such file"):
-        run_stages([copy("one", a, b), copy("two", tmp_path / "nowhere", b)], tmp_path / "record")
+        run_stages([copy("one", a, b), copy("two", tmp_path / "nowhere", tmp_path / "c")], tmp_path / "record")
     assert not b.exists()

@@ -73,6 +73,12 @@ def test_regrouping_sorts_by_id_and_keeps_the_order_inside(command: Command, wri
     assert (tmp_path / "out").read_bytes() == expected
 
 
+@pytest.mark.parametrize("option", ["--source", "--reference", "--weights"])
+def test_regrouping_has_no_report(option: str, command: Command, write: Write) -> None:
+    status, _, err = command("validate", write("list", "0 ||| a ||| F= 1 ||| 1\n"), "--regroup", option, "x")
+    assert status == 2 and f"{option} is for the report, which --regroup does not make" in err
+
+
 def test_regrouping_tells_how_many_sentences_were_scattered(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1\n1 ||| b ||| L= 1\n0 ||| c ||| L= 1\n")
     assert "were not adjacent: 1\n" in command("validate", nbest, "--regroup")[2]

@@ -143,7 +143,7 @@ def test_what_cannot_be_compared() -> None:
         evaluate({"x": ["a", "b"]}, [["a"]])
     with pytest.raises(InputError, match="x:2: segmentation marks"):
         evaluate({"x": ["a", "b |0-1|"]}, [["a", "b"]])
-    with pytest.raises(InputError, match="--tokenize klingon: expected one of"):
+    with pytest.raises(InputError, match="tokenize 'klingon': expected one of"):
         evaluate({"x": ["a"]}, [["a"]], tokenize="klingon")
 
 

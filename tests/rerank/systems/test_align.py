@@ -129,6 +129,7 @@ def test_what_links_are_worth(
         ),
         ({"gold": "0-0\n\n\n"}, ("--gold", "gold"), "gold has 3 lines, the text has more"),
         ({"gold": "0-0\n\n\n\n\n"}, ("--gold", "gold"), "gold has 5 lines, the text has 4"),
+        ({}, ("--gold-base", "1"), "--gold-base is for the file of --gold"),
         ({"gold": "x\n"}, ("--gold", "gold"), "gold:1: expected links such as"),
         ({}, ("--symmetrize", "union"), "--symmetrize needs a forward and a backward model, found only forward models"),
         ({}, ("--soft", "soft.txt"), "--soft 'soft.txt': expected a name in .npz, .json or .json.gz"),

@@ -42,6 +42,14 @@ def test_a_list_is_scored_as_score_does(
     assert lists[-1].hypotheses[0].text == "" and len(lists[0].hypotheses) > 1
 
 
+def test_the_beam_is_not_smaller_than_the_list(models: dict[str, Path], write: Write, command: Command) -> None:
+    words = ("translate", models["forward"], "--source", write("source", "die Zeitung .\n"), "--nbest")
+    _, _, err = command(*words, 2)
+    assert "|beam:12|" in err
+    status, out, err = command(*words, 20)
+    assert status == 0 and "|beam:20|" in err and out.count(b"\n") > 12
+
+
 def test_a_tab_separates_words(models: dict[str, Path], write: Write, command: Command) -> None:
     sources = [write(f"source{number}", text) for number, text in enumerate(("die Zeitung .\n", "die\tZeitung .\n"))]
     one, other = (command("translate", models["forward"], "--source", path, "--nbest", 3)[:2] for path in sources)
@@ -57,7 +65,7 @@ def test_markup_in_a_source_is_an_error(models: dict[str, Path], write: Write, c
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--nbest", "13"], "--nbest 13: expected at most the 12 of --beam"),
+        (["--nbest", "13", "--beam", "12"], "--nbest 13: expected at most the 12 of --beam"),
         (["--label", "X"], "--label names the feature of a list: it needs --nbest"),
         (["--nbest", "2", "--label", "a_b"], "label 'a_b': expected a letter, then letters and digits, at most 100"),
         (["--unknown", ""], "unknown words: expected copy, keep or a file"),

@@ -221,7 +221,7 @@ def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None
     status, _, err = command(*arguments, "--selection", other)
     assert status == 2 and "--selection and --selection-reference together" in err
     status, _, err = command(*arguments[:-1], "mert", "--selection", other, "--selection-reference", answers)
-    assert status == 2 and "a list to choose on is only for the tuner auto, not for mert" in err
+    assert status == 2 and "selection is only for the tuner auto, not for mert" in err
 
 
 def test_a_gain_is_read_as_it_was_written(tmp_path: Path) -> None:

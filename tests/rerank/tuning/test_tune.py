@@ -172,7 +172,7 @@ def test_ter_below_zero_is_a_metric_like_others(command: Command, write: Write) 
     status, _, err = command(
         "tune", nbest, "--reference", reference, "--initial-weights", start, "--metric", "ter", "--tuner", "kbmira"
     )
-    assert status == 0 and "ter on the tuning set -100.00 -> 0.00" in err
+    assert status == 0 and "1-TER on the tuning set -100.00 -> 0.00" in err
 
 
 def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, write: Write) -> None:

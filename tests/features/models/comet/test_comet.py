@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,17 +26,23 @@ Command = Callable[..., tuple[int, bytes, str]]
 
 
 def installed(folder: Path) -> str:
-    """Make an environment with COMET and return its Python. Skip the test if there is no package index."""
+    """Make an environment with COMET and return its Python. Skip the test if there is no package index.
+
+    It finds packages of this environment, such as torch, if COMET does not need another version.
+    """
     pinned = (HERE.parents[3] / "constraints.txt").read_text().splitlines()
     (folder / "constraints.txt").write_text("\n".join(line for line in pinned if line.startswith("torch==")))
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     python = folder / "environment/bin/python"
+    (packages,) = (folder / "environment/lib").glob("python*/site-packages")
+    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     words = [
         python,
         "-m",
         "pip",
         "install",
         "-q",
+        "--no-compile",
         "-c",
         folder / "constraints.txt",
         "unbabel-comet>=2.2.4",
