@@ -281,9 +281,9 @@ def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
     assert [key for key in tables if f"`{key}`" not in experiment] == []
 
 
-def test_the_page_of_renames_has_all_renames() -> None:
-    page = (DOCS / "reference" / "renames.md").read_text(encoding="utf-8")
-    tables_of_options, _, python = page.partition("## Python")
+def test_the_page_of_upgrades_has_all_renames() -> None:
+    page = (DOCS / "reference" / "upgrade.md").read_text(encoding="utf-8")
+    tables_of_options, _, python = page.partition("### Python")
     rows = set(re.findall(r"^\| (?:`[a-z]+` \| )?`([^`]+)` \| `([^`]+)` \|", tables_of_options, re.MULTILINE))
     by_command = [pair for renamed in arguments.RENAMED.values() for pair in renamed.items()]
     assert rows == {*model_settings.RENAMED.items(), *toml.RENAMED.items(), *table.RENAMED.items(), *by_command}
@@ -299,7 +299,7 @@ def test_messages_of_troubleshooting_are_in_the_code() -> None:
     tables = "".join(re.findall(r"^\| (?:message|symptom) \|.*\n((?:\|.*\n)+)", page, re.MULTILINE))
     quoted = re.findall(r"^\| (?:warning )?`([^`]+)`", tables, re.MULTILINE) + re.findall(r"warns: `([^`]+)`", page)
     assert len(quoted) > 20
-    parts = [part.strip() for text in quoted for part in re.split("…|; ", text)]
+    parts = [part.strip() for text in quoted for part in re.split(r"…|[.;] ", text)]
     assert [part for part in parts if part not in code] == []
 
 

@@ -35,4 +35,4 @@ def require_transformers() -> None:
         try:
             importlib.import_module(name)
         except ImportError:
-            raise InputError(f"feature 'hf' needs the package {name}: pip install moses-rerank[hf]") from None
+            raise InputError(f"feature 'hf' needs the package {name}: pip install 'moses-rerank[hf]'") from None

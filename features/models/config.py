@@ -123,7 +123,7 @@ def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architec
 
 
 def _former_settings(architecture: Architecture) -> dict[str, Any]:
-    """Return settings that are new in version 0.2, with the values that earlier models used without storing them."""
+    """Return settings that format 2 lacks, with the values that these models used without storing them."""
     fertility = architecture.attention_size if "fertility" in architecture.objectives else 0
     return {"softmax_bias": architecture.bias, "fertility_size": fertility}
 

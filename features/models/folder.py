@@ -170,7 +170,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
     before = weights.stat()
     digest = digest_of_model(folder, config, weights_name)
     source, target = load_vocabularies(folder, config)
-    with within_memory(f"the model {folder} does not fit"):
+    with within_memory(f"The model {folder} does not fit"):
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
     if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights
         return load_model(folder, device, weights_name)

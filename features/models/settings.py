@@ -169,10 +169,10 @@ RENAMED = {
     "adapt": "fine_tuning_epochs",
     "guidance": "guided_alignment",
 }
-"""Settings of version 0.1 with their present names, for model folders of format 2 and for messages."""
+"""Former settings with their present names, for model folders of format 2 and for messages."""
 
 NO_ATTENTION = "no-attention"
-"""Value of `decoder` without attention, which was "none" in version 0.1."""
+"""Value of `decoder` without attention, which was "none" in model folders of format 2."""
 
 _WITHOUT_TRANSFORMER = (
     "cell", "reverse_source", "initial_state", "contextual_embeddings", "softmax_input", "input_feeding",

@@ -5,4 +5,4 @@ try:
 except ImportError:
     from moses_io.files.errors import InputError
 
-    raise InputError("--ray needs the package ray: pip install moses-rerank[ray]") from None
+    raise InputError("--ray needs the package ray: pip install 'moses-rerank[ray]'") from None

@@ -14,7 +14,7 @@ EXAMPLES = """\
   moses-rerank plot weights seed1/weights.ini seed2/weights.ini seed3/weights.ini --output weights.pdf
 
 The extension of --output sets the format: .png, .svg or .pdf. Plots need matplotlib:
-pip install moses-rerank[plot]"""
+pip install 'moses-rerank[plot]'"""
 
 PICTURES = {
     "attention": "attention of models for a sentence pair: target words in rows, source words in columns",
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         importlib.import_module("matplotlib")
     except ModuleNotFoundError:
-        raise InputError("plots need matplotlib: pip install moses-rerank[plot]") from None
+        raise InputError("plots need matplotlib: pip install 'moses-rerank[plot]'") from None
     from rerank.plots.canvas import form_of
 
     form_of(arguments.output)

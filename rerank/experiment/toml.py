@@ -78,7 +78,7 @@ RENAMED = {
     "right-to-left": "right_to_left",
     "paper-sizes": "paper_sizes",
 }
-"""Keys of version 0.1 with their present names, for messages."""
+"""Former keys with their present names, for messages."""
 
 
 def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") -> None:

@@ -44,7 +44,7 @@ TUNERS = {
 
 
 RENAMED = {"step": "C", "least": "min_difference", "kept": "max_pairs", "steps": "max_iterations"}
-"""Settings of version 0.1 with their present names, for messages."""
+"""Former settings with their present names, for messages."""
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def _with_lora(opened: Opened, settings: Settings) -> Any:
     try:
         import peft
     except ImportError:
-        raise InputError("lora_rank needs the package peft: pip install moses-rerank[lora]") from None
+        raise InputError("lora_rank needs the package peft: pip install 'moses-rerank[lora]'") from None
     task = peft.TaskType.CAUSAL_LM if opened.causal else peft.TaskType.SEQ_2_SEQ_LM
     lora = peft.LoraConfig(
         r=settings.lora_rank, lora_alpha=2 * settings.lora_rank, target_modules="all-linear", task_type=task

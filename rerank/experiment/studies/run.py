@@ -111,7 +111,7 @@ def _write_results(study: Study, failed: list[str]) -> list[str]:
     for name, content in zip(TABLES, contents, strict=True):
         _write(study.output / name, content)
     if importlib.util.find_spec("matplotlib") is None:
-        log.info("only tables, no curves: plots need matplotlib (pip install moses-rerank[plot])")
+        log.info("only tables, no curves: plots need matplotlib (pip install 'moses-rerank[plot]')")
     else:
         from rerank.experiment.studies.pictures import draw
 

@@ -15,7 +15,7 @@ def test_without_the_package_it_is_named(command: Command, folder: Path, monkeyp
     monkeypatch.setitem(sys.modules, "ray", None)
     score = ("score", "dev.nbest", "--source", "dev.de", "--feature", "length", "--ray", "auto")
     assert command(*score) == (
-        2, b"", "moses-rerank score: --ray needs the package ray: pip install moses-rerank[ray]\n",
+        2, b"", "moses-rerank score: --ray needs the package ray: pip install 'moses-rerank[ray]'\n",
     )  # fmt: skip
 
 

@@ -44,6 +44,6 @@ def test_what_cannot_be_drawn(
     assert command("plot", "attention", *arguments["attention"], "--word", 1, "--output", "x.png")[2] == refused
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     output = tmp_path / "x.png"
-    refused = "moses-rerank plot: plots need matplotlib: pip install moses-rerank[plot]\n"
+    refused = "moses-rerank plot: plots need matplotlib: pip install 'moses-rerank[plot]'\n"
     assert command("plot", "weights", *arguments["weights"], "--output", output) == (2, b"", refused)
     assert not output.exists()
