@@ -153,5 +153,5 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("expected --selection and --selection-reference together")
     filters = Filters(arguments.filter)
     other = Lists([arguments.selection], arguments.selection_reference, filters) if arguments.selection else None
-    caution = FoldSettings(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
-    tune(source, arguments.initial_weights, settle(values), arguments.output, caution, other)
+    fold_settings = FoldSettings(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
+    tune(source, arguments.initial_weights, settle(values), arguments.output, fold_settings, other)

@@ -174,9 +174,9 @@ def _tune(experiment: Experiment, costs: Costs) -> Stage:
     dev, other = experiment.lists("dev"), experiment.lists(SELECTION) if experiment.selection else None
 
     def action() -> None:
-        write_gain(gain, tune(dev, start, entry.tuning, weights, entry.caution, other))
+        write_gain(gain, tune(dev, start, entry.tuning, weights, entry.fold_settings, other))
 
-    settings = [entry.tuning.signature, entry.tuning.metric, dev.signature, asdict(entry.caution), GAIN_FORMAT]
+    settings = [entry.tuning.signature, entry.tuning.metric, dev.signature, asdict(entry.fold_settings), GAIN_FORMAT]
     inputs = (*dev.files, *(other.files if other else ()), *weight_files(start))
     return Stage("tune", inputs, settings, (weights, gain), action, work=costs.tuning())
 
@@ -184,7 +184,7 @@ def _tune(experiment: Experiment, costs: Costs) -> Stage:
 def _confide(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that fits sentence-level confidence estimation, on folds of dev."""
     entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
-    tuning, folds, printed = entry.tuning, entry.caution.folds, experiment.dev.moses_output
+    tuning, folds, printed = entry.tuning, entry.fold_settings.folds, experiment.dev.moses_output
     read = (lists, experiment.initial_weights, experiment.weights)
     action = partial(fit_confidence, *read, tuning, entry.confidence, folds, output, moses_output=printed)
     settings = [tuning.signature, tuning.metric, entry.confidence, entry.filters.text, folds, CONFIDENCE_FORMAT]
@@ -225,7 +225,7 @@ def _ablate(experiment: Experiment, costs: Costs) -> list[Stage]:
     if not columns:
         return []
     lists = experiment.lists("dev")
-    features, folds = tuple(experiment.features), entry.caution.folds
+    features, folds = tuple(experiment.features), entry.fold_settings.folds
     settings = [entry.tuning.signature, entry.tuning.metric, entry.filters.text, folds, *features]
     inputs = (*lists.files, *weight_files(experiment.initial_weights))
     action = partial(write_ablation, lists, experiment.initial_weights, features, entry.tuning, folds, columns["dev"])

@@ -116,7 +116,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
 
     `lines` is the number of lines of the source.
     """
-    lists, folds, count, listed = read_nbest(files.nbest), experiment.tuning.caution.folds, 0, 0
+    lists, folds, count, listed = read_nbest(files.nbest), experiment.tuning.fold_settings.folds, 0, 0
     if files.moses_output:
         lists = read_moses_output(files.moses_output, marks=experiment.tuning.filters.marks).add_to(lists)
     first = next(lists)

@@ -275,11 +275,11 @@ class Costs:
     def tuning(self) -> Work:
         """Return the work of tuning on dev with cross-validation, with and without the new features."""
         entry = self._experiment.tuning
-        tuning, folds = entry.tuning, entry.caution.folds
+        tuning, folds = entry.tuning, entry.fold_settings.folds
         if tuning.tuner == AUTO:
             pairs = 0 if self._experiment.selection else self.folds * (self.folds - 1) // 2
             return self._tunings(2 * (1 + self.folds + pairs), AUTO)
-        times = 1 + 2 * folds + (folds * (1 + self._values()) if entry.caution.ablate else 0)
+        times = 1 + 2 * folds + (folds * (1 + self._values()) if entry.fold_settings.ablate else 0)
         return self._tunings(times * tuning.runs, tuning.tuner)
 
     def confidence(self) -> Work:
@@ -330,7 +330,7 @@ class Costs:
     @property
     def folds(self) -> int:
         """Number of folds of a cross-validation."""
-        return self._experiment.tuning.caution.folds or FOLDS
+        return self._experiment.tuning.fold_settings.folds or FOLDS
 
     def _listed(self, name: str) -> ListSize:
         files: NbestFiles = self._experiment.sets[name]

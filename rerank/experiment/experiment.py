@@ -21,13 +21,13 @@ class TuningEntry:
 
     Attributes:
         tuning: tuner, metric and their settings.
-        caution: cross-validation, fallback and ablation.
+        fold_settings: cross-validation, fallback and ablation.
         filters: text filters that apply before the metric.
         confidence: metric that the sentence-level confidence estimates predict.
     """
 
     tuning: Tuning
-    caution: FoldSettings
+    fold_settings: FoldSettings
     filters: Filters
     confidence: str
 

@@ -263,13 +263,13 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
     expected = settings.pop("confidence", None)
     with at("tuning: "):
-        tuning, caution = settle(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
+        tuning, fold_settings = settle(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} does not use the list of [{SELECTION}], only {AUTO} does")
         expected = tuning.metric if expected is None else expected
         with at("confidence: "):
             Metric(expected)
-        return TuningEntry(tuning, caution, Filters(filters), confidence=expected)
+        return TuningEntry(tuning, fold_settings, Filters(filters), confidence=expected)
 
 
 def _features(

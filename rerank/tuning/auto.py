@@ -1,4 +1,4 @@
-"""`--tuner auto`: the mean of three tuners, unless an alternative is significantly better on unseen sentences.
+"""`--tuner auto`: the mean of three tuners, unless an alternative is significantly better on held-out sentences.
 
 The tuner with the highest cross-validated score is often first by chance, and on other sentences worse than the mean of
 the three (`docs/lab/tuning-figures.md`). Therefore:
@@ -25,7 +25,7 @@ from moses_io.files.errors import InputError, counted, shown
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import INITIAL
 from rerank.metrics.metric import Metric
-from rerank.metrics.significance import p_value
+from rerank.metrics.significance import p_value as significance
 from rerank.tuners import expected, mean
 from rerank.tuners.mean import MEAN
 from rerank.tuners.problem import Problem, ScaledProblem, divided_initial_weights
@@ -34,7 +34,7 @@ from rerank.tuning.folds import LIKELY, CrossValidation, compare, partition, wit
 from rerank.tuning.gain import ComparedTuner
 from rerank.tuning.tuning_set import Lists, TuningSet
 
-HELD = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
+LARGER_RIDGE = {f"expected, ridge {ridge:g}": ridge for ridge in (1e-3, 1e-2)}
 """Variants of `expected` with a larger ridge than its default, which keeps weights nearer to the initial weights."""
 
 SURE = 0.05
@@ -49,16 +49,16 @@ class Method:
     """A method to find weights: a tuner, or the mean of several tuners' weights, optionally without some features.
 
     Attributes:
-        tuner: a key of `rerank.tuners.mean.several` or of `HELD`, or `INITIAL` for the initial weights.
+        tuner: a key of `rerank.tuners.mean.several` or of `LARGER_RIDGE`, or `INITIAL` for the initial weights.
         dropped: labels of the omitted features.
-        anew: whether the other features are tuned without the dropped ones. If False, the dropped weights are set to 0
-            after a tuning with all features.
+        retuned: whether the other features are tuned without the dropped ones. If False, the dropped weights are set
+            to 0 after a tuning with all features.
         called: name of the dropped features in messages. Default: their labels.
     """
 
     tuner: str
     dropped: tuple[str, ...] = ()
-    anew: bool = True
+    retuned: bool = True
     called: str = field(default="", compare=False)
 
     @property
@@ -89,48 +89,48 @@ class Tunings:
     bar: Bar
     _tuned: dict[tuple[tuple[str, ...], frozenset[int]], dict[str, Array]] = field(default_factory=dict)
 
-    def weights(self, way: Method, aside: frozenset[int] = frozenset()) -> Array:
-        """Return the (size,) weights of a way, tuned without the folds in `aside`."""
-        if way.tuner == INITIAL:
+    def weights(self, method: Method, excluded: frozenset[int] = frozenset()) -> Array:
+        """Return the (size,) weights of a method, tuned without the `excluded` folds."""
+        if method.tuner == INITIAL:
             return divided_initial_weights(self.problem)
-        key = (way.dropped if way.anew else (), aside)
+        key = (method.dropped if method.retuned else (), excluded)
         if key not in self._tuned:
             self._tuned[key] = self._tune(*key)
             self.bar.advance(1, "")
-        weights = self._tuned[key][way.tuner].copy()
-        if not way.anew:
-            weights[self._places(way.dropped)] = 0
+        weights = self._tuned[key][method.tuner].copy()
+        if not method.retuned:
+            weights[self._columns_of(method.dropped)] = 0
         return weights
 
     def parts(self) -> list[Integers]:
         """Return the sentence indices of each fold."""
         return partition(len(self.problem.candidates.sentences), self.folds)
 
-    def _places(self, labels: tuple[str, ...]) -> Integers:
+    def _columns_of(self, labels: tuple[str, ...]) -> Integers:
         return np.concatenate([self.columns[label] for label in labels])  # (columns,)
 
-    def _tune(self, dropped: tuple[str, ...], aside: frozenset[int]) -> dict[str, Array]:
-        """Return the weights of all tuners by name. The variants in `HELD` run only if no feature is dropped."""
-        problem = without(self.problem, self._places(dropped)) if dropped else self.problem
-        kept = [part for number, part in enumerate(self.parts()) if number not in aside]
+    def _tune(self, dropped: tuple[str, ...], excluded: frozenset[int]) -> dict[str, Array]:
+        """Return the weights of all tuners by name. If features are dropped, `LARGER_RIDGE` is not run."""
+        problem = without(self.problem, self._columns_of(dropped)) if dropped else self.problem
+        kept = [part for number, part in enumerate(self.parts()) if number not in excluded]
         scaled = ScaledProblem(problem.of(np.sort(np.concatenate(kept))))  # (kept sentences,)
         if not scaled.tunable:
-            return dict.fromkeys((*mean.names(problem), *HELD), scaled.mean([scaled.problem.start]))
+            return dict.fromkeys((*mean.names(problem), *LARGER_RIDGE), scaled.mean([scaled.problem.start]))
         weights = mean.several(scaled.problem, self.settings)
-        for name, ridge in {} if dropped else HELD.items():
+        for name, ridge in {} if dropped else LARGER_RIDGE.items():
             weights[name] = expected.tune(scaled.problem, expected.ExpectedSettings(ridge=ridge)).weights
         return {name: scaled.mean([each]) for name, each in weights.items()}
 
 
-class Unseen:
-    """Scores of ways on sentences that their weights were not tuned on.
+class HeldOut:
+    """Scores of methods on held-out sentences, which their weights were not tuned on.
 
     The sentences are either the ones of the tuning set, each with weights tuned without its fold, or the ones of
     another list with references, on which nothing is tuned.
 
     Attributes:
         parts: indices of the sentences of each fold.
-        fair_to_start: whether the initial weights can be compared with other weights. They were tuned on the tuning
+        compares_initial: whether the initial weights can be compared with other weights. They were tuned on the tuning
             set and seem better than they are in its cross-validation. So they are compared only on another list, or if
             there are new features, which give the tuned weights an advantage of their own.
     """
@@ -138,49 +138,52 @@ class Unseen:
     def __init__(self, tunings: Tunings, other: TuningSet | None) -> None:
         self._tunings, self._other = tunings, other
         self.parts = partition(len(other.candidates.sentences), tunings.folds) if other else tunings.parts()
-        self.fair_to_start = other is not None or bool(tunings.columns)
+        self.compares_initial = other is not None or bool(tunings.columns)
         self._score = tunings.problem.formula.score
         self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
         self._chosen: dict[Method, Array] = {}
 
-    def fold(self, way: Method, number: int, aside: int | None = None) -> Array:
-        """Return the (held, formula.size) statistics of the candidates that a way chooses in a fold.
+    def fold(self, method: Method, number: int, excluded: int | None = None) -> Array:
+        """Return the (held, formula.size) statistics of the candidates that a method chooses in a fold.
 
-        In cross-validation the weights are tuned without this fold and without the fold `aside`.
+        In cross-validation the weights are tuned without this fold and without the fold `excluded`.
         """
         if self._other:
-            if way not in self._chosen:
+            if method not in self._chosen:
                 space = self._tunings.problem.candidates.space
-                self._chosen[way] = self._other.chosen(space.weights(self._tunings.weights(way)))  # (n, formula.size)
-            return self._chosen[way][self.parts[number]]
-        unknown = frozenset([number] if aside is None else [number, aside])
-        return self._problems[number].chosen(self._tunings.weights(way, unknown))
+                self._chosen[method] = self._other.chosen(
+                    space.weights(self._tunings.weights(method))
+                )  # (n, formula.size)
+            return self._chosen[method][self.parts[number]]
+        unknown = frozenset([number] if excluded is None else [number, excluded])
+        return self._problems[number].chosen(self._tunings.weights(method, unknown))
 
-    def rest(self, way: Method, aside: int | None) -> Array:
-        """Return the (m, formula.size) statistics of the candidates that a way chooses in all folds except `aside`.
+    def rest(self, method: Method, excluded: int | None) -> Array:
+        """Return the (m, formula.size) statistics of the choices of a method in all folds except `excluded`.
 
-        In cross-validation each fold is measured with weights tuned without it and without the fold `aside`.
+        In cross-validation each fold is measured with weights tuned without it and without the fold `excluded`.
         """
-        numbers = [number for number in range(len(self.parts)) if number != aside]
-        return np.concatenate([self.fold(way, number, aside) for number in numbers])  # (m, formula.size)
+        numbers = [number for number in range(len(self.parts)) if number != excluded]
+        return np.concatenate([self.fold(method, number, excluded) for number in numbers])  # (m, formula.size)
 
-    def reached(self, way: Method, aside: int | None) -> float:
-        """Return the metric, 0 … 1, of a way on all folds except `aside`."""
-        return float(self._score(self.rest(way, aside).sum(axis=0)))  # ()
+    def score(self, method: Method, excluded: int | None) -> float:
+        """Return the metric, 0 … 1, of a method on all folds except `excluded`."""
+        return float(self._score(self.rest(method, excluded).sum(axis=0)))  # ()
 
-    def p(self, way: Method, other: Method, aside: int | None) -> float:
-        """Return the p-value of the difference between two ways on all folds except `aside`."""
-        return p_value(self._score, self.rest(way, aside), self.rest(other, aside))
+    def p_value(self, method: Method, other: Method, excluded: int | None) -> float:
+        """Return the p-value of the difference between two methods on all folds except `excluded`."""
+        return significance(self._score, self.rest(method, excluded), self.rest(other, excluded))
 
-    def better(self, way: Method, other: Method, aside: int | None, most: float) -> bool:
-        """Return whether a way scores higher than another on all folds except `aside`, with a p-value below `most`."""
-        return self.reached(way, aside) > self.reached(other, aside) and self.p(way, other, aside) < most
+    def better(self, method: Method, other: Method, excluded: int | None, most: float) -> bool:
+        """Return whether a method beats another on all folds except `excluded`, with a p-value below `most`."""
+        higher = self.score(method, excluded) > self.score(other, excluded)
+        return higher and self.p_value(method, other, excluded) < most
 
     def nested(self, choose: Callable[[int], Method]) -> Array:
         """Return the (n, formula.size) statistics in nested cross-validation, in the order of the sentences.
 
         Args:
-            choose: returns the way for a fold, chosen without this fold.
+            choose: returns the method for a fold, chosen without this fold.
         """
         folds = [self.fold(choose(number), number) for number in range(len(self.parts))]  # each (held, formula.size)
         return np.concatenate(folds)[np.argsort(np.concatenate(self.parts))]  # (n, formula.size)
@@ -188,19 +191,19 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Choice:
-    """Result of the choice of a way to tune.
+    """Result of the choice of a tuning method.
 
     Attributes:
-        way: the chosen way.
-        weights: (size,) weights tuned in this way on the whole tuning set.
-        compared: all compared ways, best first.
+        method: the chosen method.
+        weights: (size,) weights that the method tunes on the whole tuning set.
+        compared: all compared methods, best first.
         nested: (n, formula.size) statistics in nested cross-validation of the choice.
         old: (n, formula.size) statistics with the initial weights or, if it is better, with the cross-validated mean of
             tuners without the new features.
-        folds: (size,) weights tuned in this way without each fold. Empty if the choice was made on another list.
+        folds: (size,) weights that the method tunes without each fold. Empty if the choice was made on another list.
     """
 
-    way: Method
+    method: Method
     weights: Array
     compared: tuple[ComparedTuner, ...]
     nested: Array
@@ -210,66 +213,67 @@ class Choice:
     @property
     def remark(self) -> str:
         """Comment line above the weights in their file."""
-        if self.way.tuner == INITIAL:
+        if self.method.tuner == INITIAL:
             return f"{INITIAL} are kept: they score higher on sentences not used for tuning"
-        return f"chosen: {self.way.name}"
+        return f"chosen: {self.method.name}"
 
 
 def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
     """Choose how to tune, by cross-validation on the tuning set or, if given, on another list."""
-    unseen = Unseen(tunings, other)
-    ways = _ways(tunings, unseen, None)
-    way = _best(unseen, ways, None)
-    compared = [*ways, *([Method(INITIAL)] if unseen.fair_to_start else [])]
+    held_out = HeldOut(tunings, other)
+    methods = _methods(tunings, held_out, None)
+    method = _best(held_out, methods, None)
+    compared = [*methods, *([Method(INITIAL)] if held_out.compares_initial else [])]
     tried = [
-        ComparedTuner(each.name, 100 * unseen.reached(each, None), unseen.p(each, ways[0], None)) for each in compared
+        ComparedTuner(each.name, 100 * held_out.score(each, None), held_out.p_value(each, methods[0], None))
+        for each in compared
     ]
     return Choice(
-        way=way,
-        weights=tunings.weights(way),
+        method=method,
+        weights=tunings.weights(method),
         compared=tuple(sorted(tried, key=lambda each: -each.score)),
-        nested=unseen.nested(lambda aside: _best(unseen, _ways(tunings, unseen, aside), aside)),
-        old=_old(tunings, unseen),
-        folds=() if other else tuple(tunings.weights(way, frozenset([fold])) for fold in range(tunings.folds)),
+        nested=held_out.nested(lambda excluded: _best(held_out, _methods(tunings, held_out, excluded), excluded)),
+        old=_old(tunings, held_out),
+        folds=() if other else tuple(tunings.weights(method, frozenset([fold])) for fold in range(tunings.folds)),
     )
 
 
-def _old(tunings: Tunings, unseen: Unseen) -> Array:
+def _old(tunings: Tunings, held_out: HeldOut) -> Array:
     """Return the (n, formula.size) statistics of the candidates chosen without the new features.
 
     The weights are the better of the initial weights and the mean of tuners without the new features. Otherwise, if
     tuning again made the old features worse, the difference would be attributed to the new features.
     """
-    ways = [Method(INITIAL), *([Method(MEAN, tuple(tunings.columns))] if tunings.columns else [])]
-    return unseen.nested(lambda _: max(ways, key=lambda way: unseen.reached(way, None)))
+    methods = [Method(INITIAL), *([Method(MEAN, tuple(tunings.columns))] if tunings.columns else [])]
+    return held_out.nested(lambda _: max(methods, key=lambda method: held_out.score(method, None)))
 
 
-def _ways(tunings: Tunings, unseen: Unseen, aside: int | None) -> list[Method]:
+def _methods(tunings: Tunings, held_out: HeldOut, excluded: int | None) -> list[Method]:
     """Return the tuning methods to compare: the mean of tuners first, then its alternatives.
 
     Alternatives are single tuners, a larger ridge, the mean without the new features, and the mean without the harmful
     features. A new feature is harmful if the score rises when its weight is set to 0 and the others stay as they are.
     """
-    new, usual = tuple(tunings.columns), unseen.reached(Method(MEAN), aside)
-    harmful = tuple(label for label in new if unseen.reached(Method(MEAN, (label,), anew=False), aside) > usual)
+    new, usual = tuple(tunings.columns), held_out.score(Method(MEAN), excluded)
+    harmful = tuple(label for label in new if held_out.score(Method(MEAN, (label,), retuned=False), excluded) > usual)
     fewer = [Method(MEAN, new, called="the new features")] if new else []
     fewer += [Method(MEAN, harmful)] if harmful not in ((), new) else []
     return [
         Method(MEAN),
-        *(Method(name) for name in (*mean.names(tunings.problem), *HELD) if name != MEAN),
+        *(Method(name) for name in (*mean.names(tunings.problem), *LARGER_RIDGE) if name != MEAN),
         *fewer,
     ]
 
 
-def _best(unseen: Unseen, ways: list[Method], aside: int | None) -> Method:
-    """Return the best way on all folds except `aside`: the first one unless another is significantly better.
+def _best(held_out: HeldOut, methods: list[Method], excluded: int | None) -> Method:
+    """Return the best method on all folds except `excluded`: the first one unless another is significantly better.
 
-    The initial weights replace this way if they can be compared and are better with a p-value below `LIKELY`.
+    The initial weights replace this method if they can be compared and are better with a p-value below `LIKELY`.
     """
-    usual, start = ways[0], Method(INITIAL)
-    leaders = sorted(ways[1:], key=lambda way: -unseen.reached(way, aside))
-    best = next((way for way in leaders if unseen.better(way, usual, aside, SURE / len(leaders))), usual)
-    return start if unseen.fair_to_start and unseen.better(start, best, aside, LIKELY) else best
+    usual, start = methods[0], Method(INITIAL)
+    leaders = sorted(methods[1:], key=lambda method: -held_out.score(method, excluded))
+    best = next((method for method in leaders if held_out.better(method, usual, excluded, SURE / len(leaders))), usual)
+    return start if held_out.compares_initial and held_out.better(start, best, excluded, LIKELY) else best
 
 
 def choose_and_log(
@@ -288,23 +292,23 @@ def choose_and_log(
         InputError: too few folds or sentences, or the dense features of the other lists differ.
     """
     columns, formula = problem.candidates.space.columns_by_feature, problem.formula
-    unseen = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
-    folds = min(folds, len((unseen or problem).candidates.sentences))
+    held_out = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
+    folds = min(folds, len((held_out or problem).candidates.sentences))
     least = 2 if other else 3  # nested cross-validation leaves out two folds and tunes on the rest
     if folds < least:
         raise InputError(f"{AUTO} needs at least {least} folds of at least one sentence, found {folds}")
     with progress_bar("compare tuners", None) as bar, threadpool_limits(1, "blas"):
-        choice = choose(Tunings(problem, tuning.settings, {name: columns[name] for name in new}, folds, bar), unseen)
+        choice = choose(Tunings(problem, tuning.settings, {name: columns[name] for name in new}, folds, bar), held_out)
     measured = f"on {', '.join(other.nbest)}" if other else f"in {folds}-fold cross-validation"
     log.info(f"comparison of tuners, {formula.name} {measured}:")
     for tried in choice.compared:
         log.info(f"  {tried.score:6.2f}  {tried.name} (p {tried.p_value:.4f} against the mean)")
-    log.info(f"chosen: {choice.way.name}")
-    trust = compare(formula, measured, folds, old=choice.old, new=choice.nested, weights=choice.folds)
-    trust.report(new, f"{formula.name} {measured}, nested", "initial weights, or other weights tuned again")
-    if choice.way.tuner == INITIAL:
+    log.info(f"chosen: {choice.method.name}")
+    validated = compare(formula, measured, folds, old=choice.old, new=choice.nested, weights=choice.folds)
+    validated.report(new, f"{formula.name} {measured}, nested", "initial weights, or other weights tuned again")
+    if choice.method.tuner == INITIAL:
         log.info(choice.remark)
-    return choice, trust
+    return choice, validated
 
 
 def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:

@@ -95,8 +95,8 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
         new, weights = cross_validated(problem, tuning, folds, bar)
         old, _ = cross_validated(without(problem, columns), tuning, folds, bar)
     score, initial = problem.formula.score, problem.chosen(problem.start)  # (n, formula.size)
-    trust = compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
-    return replace(trust, initial=float(score(initial.sum(axis=0))), p_initial=p_value(score, initial, new))
+    validated = compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
+    return replace(validated, initial=float(score(initial.sum(axis=0))), p_initial=p_value(score, initial, new))
 
 
 def compare(

@@ -26,28 +26,28 @@ from rerank.tuning.gain import Gain, RelativeWeight
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
 
 
-class _Teller(event.Listener):
+class _CompilationListener(event.Listener):
     """Listener that shows a status while numba compiles.
 
     It counts nested events, because the compilation of a function compiles the functions that it calls.
     """
 
-    _under_way = 0
+    _compiling = 0
 
     def on_start(self, event: Any) -> None:
-        self._under_way += 1
+        self._compiling += 1
         show_status("compiling")
 
     def on_end(self, event: Any) -> None:
-        self._under_way -= 1
-        if not self._under_way:
+        self._compiling -= 1
+        if not self._compiling:
             show_status("compiled")
 
 
 @contextmanager
 def compilation_shown() -> Iterator[None]:
     """Show a status next to the open progress bar while numba compiles functions that are not in its cache."""
-    with event.install_listener("numba:compile", _Teller()):
+    with event.install_listener("numba:compile", _CompilationListener()):
         yield
 
 
@@ -138,7 +138,7 @@ def tune(
     start: str,
     tuning: Tuning,
     output: str,
-    caution: FoldSettings,
+    fold_settings: FoldSettings,
     other: Lists | None = None,
 ) -> Gain:
     """Tune weights, write them to an ini file, and return the gain.
@@ -148,7 +148,7 @@ def tune(
         start: path of the initial weights.
         tuning: settings of the tuning.
         output: path of the ini file.
-        caution: settings of the cross-validation.
+        fold_settings: settings of the cross-validation.
         other: lists on which `auto` chooses how to tune. None: it chooses in cross-validation.
 
     Raises:
@@ -163,14 +163,14 @@ def tune(
     space, sentences = problem.candidates.space, len(problem.candidates.sentences)
     log_unmatched(space, weights, start)
     _warn_of(tuning_set)
-    folds = min(caution.folds or FOLDS, sentences)
-    if (caution.folds and tuning.tuner != AUTO) or caution.ablate:
+    folds = min(fold_settings.folds or FOLDS, sentences)
+    if (fold_settings.folds and tuning.tuner != AUTO) or fold_settings.ablate:
         check_folds(folds, sentences)
     new = [name for name, _ in space.dense if name not in weights]
-    vector, trust, choice, remarks = _find(problem, tuning, new, caution, other)
-    chosen_on = f"|folds:{trust.folds}{'|chosen:elsewhere' if other else ''}" if choice and trust else ""
+    vector, validated, choice, remarks = _find(problem, tuning, new, fold_settings, other)
+    chosen_on = f"|folds:{validated.folds}{'|chosen:elsewhere' if other else ''}" if choice and validated else ""
     measured = f"metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
-    gain = _gain(problem, vector, trust, choice, f"{tuning.signature}{chosen_on}|{measured}")
+    gain = _gain(problem, vector, validated, choice, f"{tuning.signature}{chosen_on}|{measured}")
     _check_matches(problem, gain, tuning_set.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     log.info(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
@@ -178,13 +178,13 @@ def tune(
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     tuned = with_unseen(space.weights(vector), weights, space)
     write_weights(output, tuned, [gain.signature, gained, *sparse, *remarks], content.untuneable)
-    if caution.ablate:
+    if fold_settings.ablate:
         log_ablation(problem, tuning, folds)
     return gain
 
 
 def _find(
-    problem: Problem, tuning: Tuning, new: list[str], caution: FoldSettings, other: Lists | None
+    problem: Problem, tuning: Tuning, new: list[str], fold_settings: FoldSettings, other: Lists | None
 ) -> tuple[Array, CrossValidation | None, Choice | None, list[str]]:
     """Tune, after a cross-validation if requested.
 
@@ -193,9 +193,9 @@ def _find(
         of `auto` (None for other tuners), and comment lines to write above the weights.
     """
     if tuning.tuner == AUTO:
-        choice, measured = choose_and_log(problem, tuning, new, caution.folds or FOLDS, other)
+        choice, measured = choose_and_log(problem, tuning, new, fold_settings.folds or FOLDS, other)
         return choice.weights, measured, choice, [choice.remark]
-    trust = _cross_validate_new(problem, tuning, new, caution.folds) if caution.folds else None
+    validated = _cross_validate_new(problem, tuning, new, fold_settings.folds) if fold_settings.folds else None
     with progress_bar(f"tune by {tuning.tuner}", None):
         tuned = run(problem, tuning)
     if len(tuned.runs) > 1:
@@ -203,11 +203,11 @@ def _find(
         log.info(
             f"{len(metrics)} runs of {tuning.tuner}: {metrics.mean():.2f} on the tuning set, ± {metrics.std():.2f}"
         )
-    if not (caution.fallback and trust and trust.keeps_initial):
-        return tuned.weights, trust, None, []
+    if not (fold_settings.fallback and validated and validated.keeps_initial):
+        return tuned.weights, validated, None, []
     kept = f"{INITIAL} are kept: weights with the new features score lower in cross-validation"
-    log.info(f"{kept} ({INITIAL}: {100 * (trust.initial or 0):.2f}, p {trust.p_initial:.4f})")
-    return divided_initial_weights(problem), replace(trust, weights=()), None, [kept]
+    log.info(f"{kept} ({INITIAL}: {100 * (validated.initial or 0):.2f}, p {validated.p_initial:.4f})")
+    return divided_initial_weights(problem), replace(validated, weights=()), None, [kept]
 
 
 def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> CrossValidation | None:
@@ -217,9 +217,9 @@ def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds:
         return None
     folds = min(folds, len(problem.candidates.sentences))
     places = problem.candidates.space.columns_by_feature
-    trust = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
-    trust.report(new, f"{problem.formula.name} {trust.measured}", "other weights tuned again")
-    return trust
+    validated = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
+    validated.report(new, f"{problem.formula.name} {validated.measured}", "other weights tuned again")
+    return validated
 
 
 def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
@@ -230,20 +230,20 @@ def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
 
 
 def _gain(
-    problem: Problem, weights: Array, trust: CrossValidation | None, choice: Choice | None, signature: str
+    problem: Problem, weights: Array, validated: CrossValidation | None, choice: Choice | None, signature: str
 ) -> Gain:
     return Gain(
         metric=problem.formula.name,
         before=100 * problem.measure(problem.start),
         after=100 * problem.measure(weights),
-        measured=trust.measured if trust else "",
-        old=100 * trust.old if trust else None,
-        new=100 * trust.new if trust else None,
-        p_value=trust.p if trust else None,
-        chosen=choice.way.name if choice else "",
+        measured=validated.measured if validated else "",
+        old=100 * validated.old if validated else None,
+        new=100 * validated.new if validated else None,
+        p_value=validated.p if validated else None,
+        chosen=choice.method.name if choice else "",
         compared=choice.compared if choice else (),
         signature=signature,
-        relative_weights=tuple(_relative_weights(problem, weights, trust.weights if trust else ())),
+        relative_weights=tuple(_relative_weights(problem, weights, validated.weights if validated else ())),
     )
 
 

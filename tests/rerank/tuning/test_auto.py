@@ -14,7 +14,7 @@ from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
-from rerank.tuning.auto import INITIAL, LIKELY, Choice, Method, Tunings, Unseen, choose
+from rerank.tuning.auto import INITIAL, LIKELY, Choice, HeldOut, Method, Tunings, choose
 from rerank.tuning.folds import partition
 from rerank.tuning.gain import ComparedTuner, Gain, RelativeWeight, read_gain, write_gain
 from rerank.tuning.tuning_set import TuningSet
@@ -55,7 +55,7 @@ def score(of: Problem, rows: np.ndarray | None) -> float:
 def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     good = problem(1.0)
     choice = chosen(good)
-    assert choice.way == Method(MEAN) and choice.weights[1] > 0.5
+    assert choice.method == Method(MEAN) and choice.weights[1] > 0.5
     assert score(good, choice.nested) > score(good, choice.old) + 0.05
     assert {each.name for each in choice.compared} >= {
         MEAN,
@@ -66,7 +66,7 @@ def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     }
     scores = [each.score for each in choice.compared]
     assert scores == sorted(scores, reverse=True)
-    folds = [tunings(good).weights(choice.way, frozenset([fold])).tolist() for fold in range(3)]
+    folds = [tunings(good).weights(choice.method, frozenset([fold])).tolist() for fold in range(3)]
     assert [weights.tolist() for weights in choice.folds] == folds
 
 
@@ -75,18 +75,18 @@ def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
     dev, other = problem(0.5, start=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
     dev.candidates.dense[:, 1] *= -1
     choice = chosen(dev, TuningSet(other.candidates, other.statistics))
-    assert choice.way == Method(INITIAL) and choice.weights.tolist() == [0, 1] and choice.folds == ()
+    assert choice.method == Method(INITIAL) and choice.weights.tolist() == [0, 1] and choice.folds == ()
     assert score(dev, choice.nested) == other.measure(np.array([0.0, 1.0])) == score(dev, choice.old)
 
 
 def test_the_start_is_a_choice_where_a_feature_is_new() -> None:
     """Not where one that it knows has a weight of 0."""
     of = problem(1.0)
-    assert Unseen(tunings(of), None).fair_to_start
+    assert HeldOut(tunings(of), None).compares_initial
     with progress_bar("", None) as bar:
         known = Tunings(of, AutoSettings(climbs=1), {}, 3, bar)
-    assert not Unseen(known, None).fair_to_start
-    assert Unseen(known, TuningSet(of.candidates, of.statistics)).fair_to_start
+    assert not HeldOut(known, None).compares_initial
+    assert HeldOut(known, TuningSet(of.candidates, of.statistics)).compares_initial
 
 
 def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
@@ -98,10 +98,10 @@ def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
         of.candidates.dense[rows, 0] = sign * matches[rows]
     with progress_bar("", None) as bar:
         known = Tunings(of, AutoSettings(climbs=1), {}, 3, bar)
-        assert Unseen(known, None).better(Method(INITIAL), Method(MEAN), None, LIKELY)
-        assert Unseen(known, TuningSet(of.candidates, of.statistics)).fair_to_start
+        assert HeldOut(known, None).better(Method(INITIAL), Method(MEAN), None, LIKELY)
+        assert HeldOut(known, TuningSet(of.candidates, of.statistics)).compares_initial
         choice = choose(known, None)
-    assert choice.way == Method(MEAN) and INITIAL not in [each.name for each in choice.compared]
+    assert choice.method == Method(MEAN) and INITIAL not in [each.name for each in choice.compared]
 
 
 def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
@@ -118,27 +118,27 @@ def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
         both = [tunings(each).weights(way, frozenset([2, 1])) for each in (first, second)]
         assert both[0].tolist() == both[1].tolist()
         assert way.dropped or both[0].tolist() != weights[0].tolist()  # one weight alone is 1
-        seen = [Unseen(tunings(each), None).rest(way, 2).tolist() for each in (first, second)]
+        seen = [HeldOut(tunings(each), None).rest(way, 2).tolist() for each in (first, second)]
         assert seen[0] == seen[1]
 
 
 def test_the_fold_that_is_held_out_has_no_part_in_the_choice_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its candidates say the opposite of the others, far louder: only the choice for it stays."""
     first, held = problem(6.0), partition(45, 3)[2]
-    rows, nested = first.candidates.rows_of(held), Unseen.nested
+    rows, nested = first.candidates.rows_of(held), HeldOut.nested
     ways = []
     for sign in (1, -50):
         dense = first.candidates.dense.copy()
         dense[rows, 1] *= sign
         folds: list[Method] = []
 
-        def listening(self: Unseen, choose_for: Callable[[int], Method], folds: list[Method] = folds) -> np.ndarray:
+        def listening(self: HeldOut, choose_for: Callable[[int], Method], folds: list[Method] = folds) -> np.ndarray:
             folds.append(choose_for(2))
             return nested(self, choose_for)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Unseen, "nested", listening)
-            whole = chosen(replace(first, candidates=replace(first.candidates, dense=dense))).way
+            patched.setattr(HeldOut, "nested", listening)
+            whole = chosen(replace(first, candidates=replace(first.candidates, dense=dense))).method
         ways.append((whole, folds[0]))
     assert ways[0][1] == ways[1][1]
     assert ways[0][0] != ways[1][0]
@@ -148,7 +148,7 @@ def test_nested_statistics_are_in_the_order_of_the_sentences() -> None:
     own, other = problem(1.0), problem(1.0, sentences=7, seed=3)
     elsewhere = TuningSet(other.candidates, other.statistics)
     for unseen, expected in ((None, own), (elsewhere, other)):
-        rows = Unseen(tunings(own), unseen).nested(lambda _: Method(INITIAL))
+        rows = HeldOut(tunings(own), unseen).nested(lambda _: Method(INITIAL))
         assert rows.tolist() == expected.chosen(expected.start).tolist()
 
 
@@ -175,9 +175,9 @@ def test_few_sentences_are_refused_and_other_lists_may_be_short(command: Command
 
 def test_a_feature_without_weight_is_tuned_anew_or_set_to_zero() -> None:
     known = tunings(problem(1.0))
-    assert known.weights(Method(MEAN, ("New",)))[1] == 0 == known.weights(Method(MEAN, ("New",), anew=False))[1]
+    assert known.weights(Method(MEAN, ("New",)))[1] == 0 == known.weights(Method(MEAN, ("New",), retuned=False))[1]
     assert (
-        known.weights(Method(MEAN, ("New",), anew=False))[0]
+        known.weights(Method(MEAN, ("New",), retuned=False))[0]
         == known.weights(Method(MEAN))[0]
         != known.weights(Method(MEAN, ("New",)))[0]
     )
@@ -189,7 +189,7 @@ def test_another_list_is_what_is_chosen_on() -> None:
     other.candidates.dense[:, 1] *= -1
     elsewhere = TuningSet(other.candidates, other.statistics)
     choice = chosen(dev, elsewhere)
-    assert chosen(dev).way == Method(MEAN) and choice.way != Method(MEAN)
+    assert chosen(dev).method == Method(MEAN) and choice.method != Method(MEAN)
     assert choice.nested.shape == (40, STATISTICS)
     by_name = {each.name: each.score for each in choice.compared}
     assert by_name[INITIAL] == 100 * other.measure(other.start)

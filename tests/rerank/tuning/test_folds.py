@@ -57,14 +57,14 @@ def test_without_a_column_nothing_is_known_of_it() -> None:
 
 def test_the_initial_weights_are_compared_on_all_sentences() -> None:
     given = problem(1.0)
-    trust = cross_validate(given, settle({"tuner": "kbmira", "iterations": 10}), np.array([1]), 5)
-    assert trust.initial == given.measure(given.start) and trust.p_initial is not None
-    assert not trust.keeps_initial
-    assert not replace(trust, initial=trust.new + 0.01, p_initial=0.5).keeps_initial
-    assert replace(trust, initial=trust.new + 0.01, p_initial=0.1).keeps_initial
-    assert not replace(trust, initial=trust.new - 0.01, p_initial=0.1).keeps_initial
-    assert replace(trust, old=trust.new + 0.01, p=0.1).keeps_initial
-    assert not replace(trust, old=trust.new + 0.01, p=0.5).keeps_initial
+    validated = cross_validate(given, settle({"tuner": "kbmira", "iterations": 10}), np.array([1]), 5)
+    assert validated.initial == given.measure(given.start) and validated.p_initial is not None
+    assert not validated.keeps_initial
+    assert not replace(validated, initial=validated.new + 0.01, p_initial=0.5).keeps_initial
+    assert replace(validated, initial=validated.new + 0.01, p_initial=0.1).keeps_initial
+    assert not replace(validated, initial=validated.new - 0.01, p_initial=0.1).keeps_initial
+    assert replace(validated, old=validated.new + 0.01, p=0.1).keeps_initial
+    assert not replace(validated, old=validated.new + 0.01, p=0.5).keeps_initial
 
 
 TEXTS = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
