@@ -12,6 +12,7 @@ import gzip
 import importlib
 import inspect
 import itertools
+import json
 import os
 import re
 import shlex
@@ -318,6 +319,10 @@ def test_the_experiment_of_the_quickstart_runs(examples: Path) -> None:
     values["tuning"]["tuner"] = "kbmira"  # of ten features the mean of tuners takes ten times as long
     (examples / "experiment.toml").write_text(write_experiment(values, {}))
     assert main(["run", "experiment.toml", "--jobs", "1"]) == 0
+    keys = (DOCS / "reference" / "experiment.md").read_text(encoding="utf-8").partition("## JSON output")[2]
+    for name in ("report", "tuning"):
+        found = json.loads((examples / "work" / f"{name}.json").read_text(encoding="utf-8"))
+        assert [key for key in found if f"`{key}`" not in keys] == []
     assert {"report.txt", "report.html", "weights.ini", "test.reranked", "reranker"} <= {
         path.name for path in (examples / "work").iterdir()
     }
