@@ -1,5 +1,6 @@
 """Which sentences of a monolingual text are used."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,20 @@ def test_a_short_text_is_used_whole(tmp_path: Path) -> None:
     (tmp_path / "mono").write_text("c d\na b\n")
     Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
     assert read_lines(str(tmp_path / "selected")) == ["c d", "a b"]
+
+
+@pytest.mark.slow
+def test_a_long_text_is_not_held_in_memory(tmp_path: Path) -> None:
+    """A text of 5 MB needs less than a quarter of this."""
+    (tmp_path / "domain").write_text("the cat sat on the mat\nthe dog sat on the cat\n")
+    with open(tmp_path / "mono", "w") as stream:
+        stream.writelines(f"{number} {'the cat sat on the mat ' * 12}\n" for number in range(18_000))
+    selection = Selection(5, domain=(str(tmp_path / "domain"),))
+    tracemalloc.start()
+    try:
+        selection.write(str(tmp_path / "mono"), str(tmp_path / "selected"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "mono").stat().st_size > 5_000_000 > 4 * peak
+    assert len(read_lines(str(tmp_path / "selected"))) == 5
