@@ -15,12 +15,12 @@ from moses_io.files.text import MARK, read_references, tokens
 
 Filter = Callable[[str], str]
 
-_PIECE_END = re.compile("@@( |$)")
+_SUBWORD_END = re.compile("@@( |$)")
 _LANGUAGE = re.compile("([a-z]{2,3})?")
 
 
-def _join_pieces(_: str) -> Filter:
-    return lambda text: _PIECE_END.sub("", text)
+def _join_subwords(_: str) -> Filter:
+    return lambda text: _SUBWORD_END.sub("", text)
 
 
 def _join_sentencepiece(_: str) -> Filter:
@@ -80,7 +80,7 @@ def _detokenize(language: str) -> Filter:
 FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
     "marks": (_drop_marks, "remove segmentation marks such as |0-1|"),
     "factors": (_first_factors, "keep the first factor of word|pos|…"),
-    "debpe": (_join_pieces, "join subwords that end in @@ (subword-nmt)"),
+    "debpe": (_join_subwords, "join subwords that end in @@ (subword-nmt)"),
     "desentencepiece": (_join_sentencepiece, "join subwords with ▁ at the start of a word (SentencePiece)"),
     "dejoiner": (_join_at_joiners, "join subwords and punctuation at ￭ (OpenNMT Tokenizer)"),
     "deescape": (_unescape, "turn &amp;, &#124;, &apos; and the like into characters"),

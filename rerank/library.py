@@ -14,7 +14,7 @@ from moses_io.files.errors import InputError, shown
 from moses_io.files.text import ParallelFiles
 from moses_io.nbest import SentenceList
 from moses_io.weights import Weights, read_weights, weight_files
-from rerank.reranker.inputs import (
+from rerank.inputs import (
     Text,
     check_paths,
     check_types,

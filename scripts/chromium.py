@@ -1,4 +1,4 @@
-"""Headless Chromium for scripts that look at pages."""
+"""Headless Chromium for scripts that open web pages."""
 
 import os
 import shutil
@@ -11,9 +11,9 @@ from selenium import webdriver
 
 @contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
-    """Start it, and end it with the block; without its programs the script ends with a line that says so."""
+    """Run headless Chromium during a `with` block. Exit with a message if chromium or chromedriver is missing."""
     programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if missing := [name for name, place in programs.items() if place is None]:
+    if missing := [name for name, path in programs.items() if path is None]:
         sys.exit(f"no {' and '.join(missing)}; apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = programs["chromium"]

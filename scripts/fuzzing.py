@@ -1,4 +1,7 @@
-"""Every reader of files that others made, valid files for it, and ways to spoil them; for `scripts/fuzz` and tests."""
+"""The readers of files from outside, valid files for each reader, and mutations of files.
+
+Used by `scripts/fuzz` and the tests.
+"""
 
 import gzip
 import random
@@ -38,20 +41,20 @@ from rerank.tuning.gain import read_gain
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 CORPUS = TESTS / "corpus"
-"""A folder for each reader: valid files, and those that once went wrong."""
+"""One folder per reader, with valid files and with files that once made the reader fail."""
 
 MODEL = TESTS / "features" / "models" / "format2"
 LENGTHS = ([3, 1], [2, 1])
 KEYS = [bytes([number]) * 16 for number in range(3)]
 LONGEST = 1 << 16
-"""Bytes of what is made of a file, unless a field of it becomes very long."""
+"""Maximum size of most mutated files, in bytes. One in twenty of the longer files is not truncated."""
 
 Read = Callable[[Path], object]
-"""Reads a file, or the folder that it stands in."""
+"""Function that reads a file, or the folder that contains it."""
 
 
 def read_list(path: Path) -> None:
-    """Read a list with all that its lines hold."""
+    """Read an n-best list, with the phrase segmentation and word alignment of each candidate."""
     for sentence_list in read_nbest(str(path)):
         for hypothesis in sentence_list.hypotheses:
             segmentation(hypothesis)
@@ -62,13 +65,13 @@ def read_list(path: Path) -> None:
 
 
 def read_foreign_list(path: Path) -> None:
-    """Read a list of another decoder in the format that it seems to have."""
+    """Read an n-best list of another decoder, if its format is recognized."""
     if form := formats.recognize(str(path)):
         list(formats.read_candidates(str(path), form, ["a", "b"]))
 
 
 def read_reranker(path: Path) -> None:
-    """Read the manifest of a folder with a table, and all that it names."""
+    """Read the manifest of a reranker folder, and the features and candidates that the manifest describes."""
     (path.parent / "tables").mkdir(exist_ok=True)
     (path.parent / "tables" / "lex").write_bytes(b"the der 0.5\n")
     (path.parent / "weights.ini").write_bytes(b"[weight]\nLM0= 1\n")
@@ -77,14 +80,14 @@ def read_reranker(path: Path) -> None:
     read_candidates(path.parent, manifest)
 
 
-def read_answer(path: Path) -> None:
-    """Read what a tuner of Moses found."""
+def read_tuner_weights(path: Path) -> None:
+    """Read the weights that a tuner of Moses wrote."""
     (path.parent / "init.dense").write_bytes(b"LM0= 1\nTM0= 1\nTM0= 2\n")
     import_weights(str(path.parent), str(path), str(path.parent / "out"))
 
 
 def read_model(path: Path) -> None:
-    """Read a model with one file in the place of its own."""
+    """Read a model in which this file replaces the file of the same name."""
     for part in MODEL.iterdir():
         if part.name != path.name:
             shutil.copyfile(part, path.parent / part.name)
@@ -93,15 +96,15 @@ def read_model(path: Path) -> None:
     load_model(path.parent, torch.device("cpu"))
 
 
-def read_pieces(path: Path) -> None:
-    """Read a sentencepiece model with a vocabulary, and cut words by it."""
+def read_subwords(path: Path) -> None:
+    """Read a sentencepiece model with a vocabulary, and split words into subwords with it."""
     (path.parent / "source.vocabulary").write_bytes(b"zz\n")
-    vocabulary = load_vocabulary(path.parent, "source", pieces=True)
+    vocabulary = load_vocabulary(path.parent, "source", has_subwords=True)
     vocabulary.encode(["ab", "", "x\udc80"])
 
 
 def read_all_attention(path: Path) -> None:
-    """Read all matrices of a file of attention."""
+    """Read all matrices of an attention file."""
     attentions = read_attention(str(path))
     for key in attentions:
         attentions.get(key)
@@ -111,7 +114,7 @@ READERS: dict[str, tuple[str, Read]] = {
     "ablation": ("dev.ablation.json", lambda path: read_ablation({"dev": str(path)})),
     "alignment": ("aligned", lambda path: read_alignments(str(path), *LENGTHS)),
     "arpa": ("lm.arpa", lambda path: KenLM(str(path), Resources("cpu"))),
-    "answer": ("weights.txt", read_answer),
+    "answer": ("weights.txt", read_tuner_weights),
     "attention": ("test.attention.npz", read_all_attention),
     "cache": (FILE, lambda path: Cache(str(path.parent)).look_up(KEYS)),
     "confidence": ("confidence.json", lambda path: read_confidence(str(path))),
@@ -125,7 +128,7 @@ READERS: dict[str, tuple[str, Read]] = {
     "lexical": ("lex.f2e", lambda path: read_table(str(path))),
     "list": ("nbest", read_list),
     "metrics": ("metrics.jsonl", lambda path: read_epochs(path.parent, ["epoch", "dev_perplexity"])),
-    "pieces": ("source.bpe", read_pieces),
+    "pieces": ("source.bpe", read_subwords),
     "reranker": ("reranker.json", read_reranker),
     "scores": ("scores", lambda path: read_scores(str(path))),
     "stages": ("stages.json", lambda path: run_stages([], path)),
@@ -133,14 +136,17 @@ READERS: dict[str, tuple[str, Read]] = {
     "study": ("study.toml", lambda path: read_study(str(path))),
     "text": ("text", lambda path: read_lines(str(path))),
     "tensors": ("model.safetensors", read_model),
-    "vocabulary": ("source.vocabulary", lambda path: load_vocabulary(path.parent, "source", pieces=False)),
+    "vocabulary": ("source.vocabulary", lambda path: load_vocabulary(path.parent, "source", has_subwords=False)),
     "weights": ("moses.ini", lambda path: read_weights(str(path))),
 }
-"""Name of the file, and what reads it: it returns, or raises an `InputError`, and nothing else."""
+"""For each reader, the name of the file and the function that reads it.
+
+The function must return or raise `InputError`. Any other exception is a fault.
+"""
 
 
 def valid_files(reader: str, folder: Path) -> list[bytes]:
-    """Return contents that a reader takes, or once stumbled over; those that are not text are made in a folder."""
+    """Return the corpus files of a reader, valid ones and earlier faults. Binary formats are generated in `folder`."""
     name, _ = READERS[reader]
     contents = [path.read_bytes() for path in sorted((CORPUS / reader).glob("*"))]
     if reader == "pieces":
@@ -160,7 +166,7 @@ def valid_files(reader: str, folder: Path) -> list[bytes]:
 
 
 def attempt(reader: str, content: bytes, folder: Path) -> None:
-    """Read a content in a folder that is empty but for it; what is raised is a fault of the reader."""
+    """Read this content, as the only file of an empty folder. An exception other than `InputError` is a fault."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     name, read = READERS[reader]
@@ -180,55 +186,55 @@ PARTS = (
 
 
 def spoil(contents: Sequence[bytes], rng: random.Random) -> bytes:
-    """Return one of some contents with one to four changes."""
+    """Return one of the contents, picked at random, with one to four random mutations."""
     content = rng.choice(contents)
     for _ in range(rng.randint(1, 4)):
-        content = rng.choices(CHANGES, WEIGHTS)[0](content, rng)
+        content = rng.choices(MUTATIONS, WEIGHTS)[0](content, rng)
         if rng.random() < 0.02:
             content += rng.choice(contents)
     return content if len(content) <= LONGEST or rng.random() < 0.05 else content[:LONGEST]
 
 
-def _place(content: bytes, rng: random.Random) -> int:
+def _position(content: bytes, rng: random.Random) -> int:
     return rng.randrange(len(content) + 1)
 
 
-def _cut(content: bytes, rng: random.Random) -> bytes:
-    return content[: _place(content, rng)]
+def _truncate(content: bytes, rng: random.Random) -> bytes:
+    return content[: _position(content, rng)]
 
 
-def _flip(content: bytes, rng: random.Random) -> bytes:
-    place = _place(content, rng)
+def _flip_bit(content: bytes, rng: random.Random) -> bytes:
+    position = _position(content, rng)
     return (
-        content[:place]
-        + bytes(byte ^ 1 << rng.randrange(8) for byte in content[place : place + 1])
-        + content[place + 1 :]
+        content[:position]
+        + bytes(byte ^ 1 << rng.randrange(8) for byte in content[position : position + 1])
+        + content[position + 1 :]
     )
 
 
-def _put(content: bytes, rng: random.Random) -> bytes:
-    place, size = _place(content, rng), rng.choice((0, 0, 1, 4))
-    return content[:place] + rng.choice(PARTS) + content[place + size :]
+def _insert(content: bytes, rng: random.Random) -> bytes:
+    position, size = _position(content, rng), rng.choice((0, 0, 1, 4))
+    return content[:position] + rng.choice(PARTS) + content[position + size :]
 
 
-def _lines(content: bytes, rng: random.Random) -> bytes:
-    """Double, leave out or exchange lines."""
+def _edit_lines(content: bytes, rng: random.Random) -> bytes:
+    """Duplicate a line, delete a line or swap two lines."""
     lines = content.splitlines(keepends=True)
     if not lines:
         return content
-    place, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+    position, other = rng.randrange(len(lines)), rng.randrange(len(lines))
     match rng.randrange(3):
         case 0:
-            lines.insert(place, lines[place])
+            lines.insert(position, lines[position])
         case 1:
-            del lines[place]
+            del lines[position]
         case _:
-            lines[place], lines[other] = lines[other], lines[place]
+            lines[position], lines[other] = lines[other], lines[position]
     return b"".join(lines)
 
 
-def _number(content: bytes, rng: random.Random) -> bytes:
-    """Put an odd number, or none, in the place of one."""
+def _replace_number(content: bytes, rng: random.Random) -> bytes:
+    """Replace a number with an extreme or malformed value."""
     found = list(NUMBER.finditer(content[:LONGEST]))
     if not found:
         return content
@@ -236,8 +242,8 @@ def _number(content: bytes, rng: random.Random) -> bytes:
     return content[: match.start()] + rng.choice(NUMBERS) + content[match.end() :]
 
 
-def _value(content: bytes, rng: random.Random) -> bytes:
-    """Put a value of JSON or TOML, or a part of the content, in the place of another one."""
+def _replace_value(content: bytes, rng: random.Random) -> bytes:
+    """Replace a JSON or TOML value with another value, constant or from the same content."""
     values = list(re.finditer(rb'"[^"\n]*"|\[[^][]*\]|\{[^{}]*\}|true|false|null|-?[0-9.]+', content[:LONGEST]))
     if not values:
         return content
@@ -246,17 +252,18 @@ def _value(content: bytes, rng: random.Random) -> bytes:
     return content[: match.start()] + value + content[match.end() :]
 
 
-def _long(content: bytes, rng: random.Random) -> bytes:
-    place = _place(content, rng)
-    return content[:place] + rng.choice((b"9", b"a", b" ", b"a ", b"[", b"\n", b"|")) * 1_000_000 + content[place:]
+def _lengthen(content: bytes, rng: random.Random) -> bytes:
+    position = _position(content, rng)
+    inserted = rng.choice((b"9", b"a", b" ", b"a ", b"[", b"\n", b"|")) * 1_000_000
+    return content[:position] + inserted + content[position:]
 
 
-def _packed(content: bytes, rng: random.Random) -> bytes:
-    packed = gzip.compress(content, 1)
-    return packed[: rng.choice((len(packed), _place(packed, rng)))]
+def _compress(content: bytes, rng: random.Random) -> bytes:
+    compressed = gzip.compress(content, 1)
+    return compressed[: rng.choice((len(compressed), _position(compressed, rng)))]
 
 
-CHANGES: tuple[Callable[[bytes, random.Random], Any], ...] = (
-    _cut, _flip, _put, _lines, _number, _value, _long, _packed,
+MUTATIONS: tuple[Callable[[bytes, random.Random], Any], ...] = (
+    _truncate, _flip_bit, _insert, _edit_lines, _replace_number, _replace_value, _lengthen, _compress,
 )  # fmt: skip
 WEIGHTS = (10, 30, 20, 15, 25, 20, 1, 2)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Generate a small German-English parallel corpus from a hand-written grammar.
 
-The sentences are simple but they have what makes phrase-based translation from German hard: verb-final
-subordinate clauses, participles and infinitives at the end of the clause, separable prefixes, V2 inversion,
-case-marked articles, productive compounds (one German word, two or three English ones) and nouns whose
-translation depends on the context. Words are drawn from a Zipf-like distribution, so that the test set holds
-rare and unseen words, as a low-resource corpus does.
-
     python make_corpus.py OUT_DIR [--train 6000] [--dev 400] [--test 400] [--seed 1]
 
-writes OUT_DIR/{train,dev,test}.{de,en}: one sentence a line, tokenized, truecased, UTF-8.
-No sentence of dev or test occurs in train.
+The script writes OUT_DIR/{train,dev,test}.{de,en}: one sentence per line, tokenized, truecased, UTF-8. No sentence of
+dev or test occurs in train.
+
+The sentences are simple, but have the phenomena that make phrase-based translation from German hard: verb-final
+subordinate clauses, participles and infinitives at the end of the clause, separable prefixes, V2 inversion,
+case-marked articles, productive compounds (one German word, two or three English ones) and nouns whose
+translation depends on the context. Words are drawn from a Zipf-like distribution, so that the test set contains
+rare and unseen words, as in a low-resource corpus.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from sample_grammar import Grammar, Phrase
 
 
 def draw_distinct(grammar: Grammar, size: int, seen: set[str]) -> list[Phrase]:
-    """Draw sentences whose German is not in `seen`, and add it there."""
+    """Draw sentences whose German side is not in `seen`, and add the German sides to `seen`."""
     sentences: list[Phrase] = []
     while len(sentences) < size:
         sentence = grammar.sentence()
@@ -32,12 +32,12 @@ def draw_distinct(grammar: Grammar, size: int, seen: set[str]) -> list[Phrase]:
 
 
 def write_lines(path: Path, lines: list[str]) -> None:
-    """Write the lines as UTF-8, each with a newline at its end on every system."""
+    """Write the lines as UTF-8, each ended by a newline character on every operating system."""
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def main() -> None:
-    """Write the corpus that the command line asks for."""
+    """Parse the command line and write the corpus."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--train", type=int, default=6000)

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages of the root stand beside those of docs/, README.md as the home page."""
+"""MkDocs hook that adds the pages of the repository root to the site, with README.md as the home page."""
 
 import re
 from pathlib import Path
@@ -13,19 +13,19 @@ PAGES = {
     "CHANGELOG.md": "CHANGELOG.md",
     "SECURITY.md": "SECURITY.md",
 }
-"""Pages of the root, and where they are on the site."""
+"""Pages of the repository root, and their paths on the site."""
 
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)#]+)([^)]*)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Have headings named as GitHub names them, so that anchors lead there on both."""
+    """Generate the anchors of headings as GitHub does, so that links to headings work on both sites."""
     config.mdx_configs["toc"] = {**config.mdx_configs.get("toc", {}), "slugify": _anchor}
     return config
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Have links to pages of the root lead to where they are on the site."""
+    """Rewrite links to pages of the repository root, which have another path on the site."""
     if page.file.src_uri in PAGES.values():
         return markdown
     above = "../" * page.file.src_uri.count("/")
@@ -37,16 +37,16 @@ def _anchor(heading: str, separator: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the root."""
+    """Add the pages of the repository root."""
     root = Path(config.config_file_path).parent
-    for source, place in PAGES.items():
-        text = _LINK.sub(_moved, (root / source).read_text(encoding="utf-8"))
-        files.append(File.generated(config, place, content=text))
+    for source, path in PAGES.items():
+        text = _LINK.sub(_site_link, (root / source).read_text(encoding="utf-8"))
+        files.append(File.generated(config, path, content=text))
     return files
 
 
-def _moved(link: re.Match[str]) -> str:
-    """Return a link as it is on the site; of one to code, which is not there, only its text."""
+def _site_link(link: re.Match[str]) -> str:
+    """Return a link as it is on the site, or only the text of a link to code, which is not on the site."""
     text, path, anchor = link.groups()
     if path.startswith("docs/"):
         return f"[{text}]({path.removeprefix('docs/')}{anchor})"

@@ -1,4 +1,4 @@
-"""The grammar of the sample corpus: it draws sentences in German, each with its English translation."""
+"""The grammar of the sample corpus: it generates random German sentences with their English translations."""
 
 import random
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Phrase(NamedTuple):
-    """A phrase or a sentence in both languages, tokens set apart by spaces; `plural` matters for a subject."""
+    """A tokenized phrase or sentence in both languages. `plural` is used only for subjects."""
 
     de: str
     en: str
@@ -24,7 +24,7 @@ NOTHING = Phrase("", "")
 
 @dataclass(frozen=True)
 class Clause:
-    """The parts of a clause, which the methods put in the order of each language."""
+    """The parts of a clause. The methods arrange them in the word order of each language."""
 
     verb: Verb
     tense: str
@@ -48,7 +48,7 @@ class Clause:
         return f"{finite} {self.middle()} {end}"
 
     def inverted(self) -> str:
-        """Return the German main clause from its finite verb on, without the time, which may precede it."""
+        """Return the German main clause from its finite verb on, without the time adverbial, which may come first."""
         finite, end = self._verb_parts()
         return f"{finite} {self.subject.de} {replace(self, time=NOTHING).middle()} {end}"
 
@@ -59,7 +59,7 @@ class Clause:
         return f"{self.subject.de} {self.middle()} {verb}"
 
     def middle(self) -> str:
-        """Return what German puts between the finite verb and the end of the clause."""
+        """Return the German words between the finite verb and the end of the clause."""
         negation = "nicht" if self.negated else ""
         return f"{self.time.de} {self.object.de} {negation} {self.place.de}"
 
@@ -70,7 +70,7 @@ class Clause:
         return self.verb.finite(self.subject.plural, past=self.tense == "past"), self.verb.prefix
 
     def english(self) -> str:
-        """Return the English clause, whose order is the same everywhere."""
+        """Return the English clause, whose word order is the same in main and subordinate clauses."""
         return f"{self.subject.en} {self.english_predicate()}"
 
     def english_predicate(self) -> str:
@@ -88,7 +88,7 @@ class Clause:
 
 
 class Grammar:
-    """Draws sentences of nine kinds; the same state of `rng` gives the same sentences."""
+    """Generator of sentences of nine kinds. The same state of `rng` gives the same sentences."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -112,7 +112,7 @@ class Grammar:
         return Phrase(" ".join(sentence.de.split()), " ".join(sentence.en.split()))
 
     def statement(self) -> Phrase:
-        """Draw a main clause, at times with the time in front: heute liest die Frau ein Buch ."""
+        """Draw a main clause. The time adverbial may come first: heute liest die Frau ein Buch ."""
         clause = self.clause()
         fronted = self.chance(0.5) and clause.time != NOTHING
         de = f"{clause.time.de} {clause.inverted()}" if fronted else clause.main()
@@ -128,7 +128,7 @@ class Grammar:
         return Phrase(de, f"{en} {clause.object.en} {clause.place.en} {clause.time.en} .")
 
     def belief(self) -> Phrase:
-        """Draw what someone believes or says: der Mann glaubt , dass die Frau ein Buch liest ."""
+        """Draw a sentence with a verb of belief or speech: der Mann glaubt , dass die Frau ein Buch liest ."""
         subject = self.person("nom", plural=False)
         verb, en_verb = self.rng.choice(lexicon.BELIEFS)
         clause = self.clause(place=False)
@@ -158,7 +158,7 @@ class Grammar:
         return Phrase(de, f"{head.en} {inner.english()} {outer.english_predicate()} .")
 
     def question(self) -> Phrase:
-        """Draw a yes-no question about the past, "hat die Frau ein Buch gelesen ?" for one."""
+        """Draw a yes-no question about the past, such as "hat die Frau ein Buch gelesen ?"."""
         clause = self.clause(tense="perfect", time=False).affirmed()
         en = f"did {clause.subject.en} {clause.verb.en_base} {clause.object.en} {clause.place.en} ?"
         return Phrase(f"{clause.inverted()} ?", en)
@@ -185,14 +185,14 @@ class Grammar:
         return Phrase(de, f"{clause.subject.en} {en_go} to {place.en} {to} {clause.verb.en_base} {clause.object.en} .")
 
     def existence(self) -> Phrase:
-        """Draw what there is at a place: im Garten gibt es einen Tisch ."""
+        """Draw a sentence about the existence of something at a place: im Garten gibt es einen Tisch ."""
         place = self.place()
         thing = self.noun_phrase(self.thing(compound=0.3), "acc", definite=False)
         be = "are" if thing.plural else "is"
         return Phrase(f"{place.de} gibt es {thing.de} .", f"there {be} {thing.en} {place.en} .")
 
     def clause(self, tense: str = "", place: bool = True, time: bool = True, subject: Phrase | None = None) -> Clause:
-        """Draw a clause, its tense and subject unless they are given, place and time if it may have them."""
+        """Draw a clause. The default tense and subject are random. `place` and `time` allow these adverbials."""
         tense = tense or self.rng.choices(["present", "past", "perfect"], [4, 3, 4])[0]
         transitive = self.chance(0.75)
         verb = self.zipf(lexicon.TRANSITIVE if transitive else lexicon.INTRANSITIVE)
@@ -214,7 +214,7 @@ class Grammar:
         plural: bool | None = None,
         adjective: bool | None = None,
     ) -> Phrase:
-        """Draw the article, the number and an adjective, so far as they are not given."""
+        """Draw a noun phrase with this noun. Arguments that are None are random."""
         definite = self.chance(0.6) if definite is None else definite
         plural = self.chance(0.2) if plural is None else plural
         adjective = self.chance(0.35) if adjective is None else adjective
@@ -231,7 +231,7 @@ class Grammar:
         return self.noun_phrase(self.zipf(lexicon.PEOPLE), case, plural=plural)
 
     def thing(self, compound: float) -> Noun:
-        """Draw a thing, which is a compound with this probability."""
+        """Draw a thing. `compound` is the probability that it is a compound."""
         return self.zipf(self.compounds if self.chance(compound) else lexicon.THINGS)
 
     def object_of(self, verb: Verb) -> Phrase:
@@ -246,7 +246,7 @@ class Grammar:
         return self.noun_phrase(self.thing(compound=0.25), "acc")
 
     def place(self) -> Phrase:
-        """Draw where something happens: im Garten, neben einer Bank."""
+        """Draw an adverbial of place: im Garten, neben einer Bank."""
         de, en = self.zipf(lexicon.PREPOSITIONS)
         if self.chance(0.08):
             noun, de, en = lexicon.BENCH, "neben", "next to"
@@ -262,9 +262,9 @@ class Grammar:
         return Phrase(de, en)
 
     def zipf(self, items: Sequence[Item]) -> Item:
-        """Draw an item with a probability that falls as 1 / rank, so that the last ones are rare."""
+        """Draw an item with a probability proportional to 1 / (rank + 3), so that the last items are rare."""
         return self.rng.choices(items, weights=[1 / (rank + 3) for rank in range(len(items))])[0]
 
     def chance(self, probability: float) -> bool:
-        """Return true with this probability."""
+        """Return True with this probability."""
         return self.rng.random() < probability

@@ -1,7 +1,7 @@
-"""The words of the sample corpus, German with English, each list from the frequent words to the rare ones.
+"""The lexicon of the sample corpus, German words with their English translations, frequent words first.
 
-An entry, up to ";" or the end of the line, has the fields of its class as columns. In a column "_" stands for a space,
-and "-" for nothing.
+Entries end at ";" or at the end of the line. The columns of an entry are the fields of its class. In a column, "_"
+means a space and "-" means empty.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun in the forms that differ: of the cases, German marks the dative plural alone."""
+    """A noun with its distinct forms. These nouns have a special case form only in the dative plural."""
 
     singular: str
     gender: str
@@ -21,13 +21,13 @@ class Noun:
     en_plural: str
 
     def german(self, case: str, plural: bool) -> str:
-        """Return the form of this case, nom, acc or dat, and number."""
+        """Return the form for this case ("nom", "acc" or "dat") and number."""
         if not plural:
             return self.singular
         return self.dative_plural if case == "dat" else self.plural
 
     def english(self, plural: bool) -> str:
-        """Return the form of this number."""
+        """Return the form for this number."""
         return self.en_plural if plural else self.en_singular
 
     def compound(self, modifier: str, en_modifier: str) -> "Noun":
@@ -44,10 +44,10 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb in the third person, the German forms without the separable prefix.
+    """A verb in the third person. The German forms have no separable prefix.
 
     `takes` is the kind of object: t a thing, r something to read, o something to open, p a person, l a place,
-    a a person or a thing. An intransitive verb has the auxiliary of its perfect there, hat or ist.
+    a a person or a thing. For an intransitive verb it is the auxiliary of the perfect, hat or ist.
     """
 
     bare_infinitive: str
@@ -79,7 +79,7 @@ class Verb:
         return self.prefix + self.bare_participle
 
     def auxiliary(self, plural: bool) -> str:
-        """Return the finite verb of the perfect."""
+        """Return the auxiliary of the perfect."""
         forms = ("ist", "sind") if self.takes == "ist" else ("hat", "haben")
         return forms[plural]
 
@@ -114,7 +114,7 @@ class Modal(NamedTuple):
 
 
 def columns(text: str) -> list[list[str]]:
-    """Cut the text into entries, and each entry into its columns."""
+    """Split the text into entries, and each entry into columns."""
     entries = [entry.split() for entry in re.split("[;\n]", text.strip()) if entry]
     return [["" if word == "-" else word.replace("_", " ") for word in entry] for entry in entries]
 
@@ -172,7 +172,7 @@ Werkstatt f Werkstätten Werkstätten workshop workshops; Keller m Keller Keller
 Hof m Höfe Höfen courtyard courtyards; Laden m Läden Läden shop shops; Turm m Türme Türmen tower towers;
 Zimmer n Zimmer Zimmern room rooms; Straße f Straßen Straßen street streets; Park m Parks Parks park parks
 """)
-# one German word: the bench stands in a garden, the bank is something one visits
+# one German word with two translations: a bench is in a garden, and people visit a bank
 BENCH, BANK = nouns("Bank f Bänke Bänken bench benches; Bank f Banken Banken bank banks")
 COMPOUND_HEADS = "Tür Fenster Tisch Stuhl Lampe Uhr Schlüssel Buch Karte Tasche Messer Kuchen Korb Flasche Bild Wagen"
 COMPOUND_MODIFIERS = columns("""
@@ -181,7 +181,7 @@ Schul school; Wein wine; Reise travel; Papier paper; Keller cellar; Dorf village
 """)
 _THING = {noun.singular: noun for noun in THINGS}
 COMPOUNDS = [_THING[head].compound(*modifier) for modifier in COMPOUND_MODIFIERS for head in COMPOUND_HEADS.split()]
-# stem, which takes an ending, and the English words for it
+# stem without ending, and its English translations
 ADJECTIVES = columns("""
 alt old; neu new; klein small; groß big|large; rot red; jung young; schön beautiful; schwer heavy; leicht light;
 dunkl dark; kalt cold; warm warm; müd tired; freundlich friendly; reich rich; arm poor; krank sick|ill; ruhig quiet;
@@ -230,7 +230,7 @@ hören hört hören hörte hörten gehört auf hat stop stops stopped stopped
 tanzen tanzt tanzen tanzte tanzten getanzt - hat dance dances danced danced
 bleiben bleibt bleiben blieb blieben geblieben - ist stay stays stayed stayed
 """)
-# how the nouns end, compounds among them, that are something to open or to read
+# endings of the nouns, also of compounds, that are something to open (o) or to read (r)
 OBJECT_ENDINGS = {
     "o": ("tür", "fenster", "schachtel", "flasche", "koffer", "tasche"),
     "r": ("buch", "brief", "zeitung", "karte"),
@@ -253,7 +253,7 @@ nach_dem_Essen after_the_meal any; vor_drei_Jahren three_years_ago past; immer a
 am_Sonntag on_Sunday any; vor_zwei_Tagen two_days_ago past
 """)
 FREQUENCIES = ("sometimes", "always")
-# by case and definiteness: the article and the ending of the adjective after it, for m, f, n and the plural
+# by case and definiteness: the article and the adjective ending for masculine, feminine, neuter and plural
 DECLENSION = {
     ("nom", True): columns("der e; die e; das e; die en"),
     ("acc", True): columns("den en; die e; das e; die en"),
@@ -265,6 +265,6 @@ DECLENSION = {
 
 
 def article_and_ending(noun: Noun, case: str, definite: bool, plural: bool) -> list[str]:
-    """Return the German article of the noun, and the ending of an adjective between the two."""
+    """Return the German article of the noun, and the ending of an adjective between article and noun."""
     column = 3 if plural else "mfn".index(noun.gender)
     return DECLENSION[case, definite][column]

@@ -15,10 +15,10 @@ from features.progress import log, progress_shown
 from rerank.cli import main
 from rerank.sample import FOLDER
 
-# Before torch comes in: threads that spin while they wait take ten times as long where other processes run, too.
+# Set before torch is imported: if other processes run, threads that spin while waiting take ten times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 settings.register_profile("compiling", deadline=None)
-settings.load_profile("compiling")  # the first call of a tuner compiles it
+settings.load_profile("compiling")  # the first call of a tuner includes its compilation
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,7 @@ def data() -> Path:
 
 @pytest.fixture
 def command(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., tuple[int, bytes, str]]:
-    """Run `moses-rerank` in this process; return its exit status, stdout and stderr."""
+    """Return a function that runs `moses-rerank` in this process and returns exit status, stdout and stderr."""
 
     def run(*arguments: object) -> tuple[int, bytes, str]:
         status = main([str(argument) for argument in arguments])
@@ -48,14 +48,14 @@ def command(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., tuple[in
 
 @pytest.fixture
 def progress() -> Iterator[None]:
-    """Show progress, as commands do."""
+    """Show progress, like the commands."""
     with progress_shown():
         yield
 
 
 @pytest.fixture
 def warned(caplog: pytest.LogCaptureFixture) -> Callable[[str], AbstractContextManager[None]]:
-    """Check that a block logs one warning, which matches a pattern."""
+    """Return a context manager that checks that exactly one warning, matching a pattern, is logged."""
 
     @contextmanager
     def check(match: str) -> Iterator[None]:
@@ -70,7 +70,8 @@ def warned(caplog: pytest.LogCaptureFixture) -> Callable[[str], AbstractContextM
 @pytest.fixture(autouse=True)
 def no_other_warnings(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
-    assert "progress" in request.fixturenames or _warnings(caplog) == []  # shown as lines, which tests read themselves
+    # With the fixture progress, warnings are printed lines, which the tests check.
+    assert "progress" in request.fixturenames or _warnings(caplog) == []
 
 
 def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -80,7 +81,7 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """Write a file of this test and return its path."""
+    """Return a function that writes a file of this test and returns its path."""
 
     def make(name: str, content: str | bytes) -> Path:
         path = tmp_path / name
@@ -92,7 +93,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 @pytest.fixture
 def small(tmp_path: Path, sample: Path) -> Callable[..., Path]:
-    """Write the first pairs and lists of the sample, as `train.de`, `dev.nbest` …, beside its `moses.ini`."""
+    """Return a function that writes the first pairs and lists of the sample (`train.de`, `dev.nbest` …)."""
 
     def make(pairs: int = 300, sentences: int = 40, candidates: int = 20) -> Path:
         for name, count in {"train": pairs, "dev": sentences, "test": sentences}.items():
@@ -112,7 +113,7 @@ def small(tmp_path: Path, sample: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, Path]:
-    """A forward and a backward model that learnt a little."""
+    """A barely trained forward model and a barely trained backward model."""
     from features.models.training.request import TrainingFiles, TrainingRequest, train_model
     from moses_io.files.text import ParallelFiles
 
@@ -131,7 +132,7 @@ def models(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, 
 
 @pytest.fixture(scope="session")
 def pointed(tmp_path_factory: pytest.TempPathFactory, models: dict[str, Path]) -> dict[str, Path]:
-    """The same models, but they attend to words alone, and more to some than to others."""
+    """Copies of `models` with sharper attention, which excludes `<s>` and `</s>`."""
     import torch
 
     from features.models.folder import load_model, save_weights

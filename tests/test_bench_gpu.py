@@ -1,4 +1,4 @@
-"""The script that a person with a GPU runs, at work on a CPU."""
+"""The GPU benchmark script, run on a CPU."""
 
 import json
 import os
@@ -13,12 +13,12 @@ ROOT = Path(__file__).parent.parent
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, ROOT / "scripts" / "lab" / "bench_gpu", *arguments]
-    places = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | places)
+    variables = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | variables)
 
 
 @pytest.mark.slow
-def test_it_measures_everything(tmp_path: Path, sample: Path) -> None:
+def test_bench_gpu_measures_all_rows(tmp_path: Path, sample: Path) -> None:
     ran = run(sample, "--device", "cpu", "--quick", "--json", tmp_path / "figures")
     assert ran.returncode == 0, ran.stderr
     assert "these are no figures of a GPU" in ran.stdout
@@ -33,7 +33,7 @@ def test_it_measures_everything(tmp_path: Path, sample: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_needs_a_gpu(sample: Path) -> None:
+def test_bench_gpu_without_a_gpu_is_an_error(sample: Path) -> None:
     ran = run(sample)
     wanted = "bench_gpu: --device cuda: torch sees no GPU here. Use auto or cpu\n"
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", wanted)

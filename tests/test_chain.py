@@ -1,4 +1,4 @@
-"""The main path on the sample, as a user walks it."""
+"""The main workflow on the sample, as a user runs it."""
 
 import gzip
 import json
@@ -59,29 +59,29 @@ class Mine:
 
 @pytest.fixture
 def experiment(small: Callable[..., Path]) -> Path:
-    """A small part of the sample, with an experiment file."""
+    """An experiment file with a small part of the sample."""
     path = small() / "experiment.toml"
     path.write_text(EXPERIMENT)
     return path
 
 
 def done(err: str) -> list[str]:
-    """Stages that were done, of those that a run tells of."""
+    """Return the stages of a run that were executed, from its messages."""
     stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left in total)?$", err, re.MULTILINE)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 
-def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, experiment: Path) -> None:
+def test_run_executes_all_stages_and_later_only_changed_ones(command: Command, experiment: Path) -> None:
     status, out, err = command("run", experiment, "--device", "cpu")
     assert status == 0
     scoring = [
         stage for name in ("dev", "test") for stage in (f"score {name} NMT", f"score {name} Len", f"join {name}")
     ]
-    worth = ["ablate dev", "ablate test", "ablate", "attend test", "evaluate", "save the reranker"]
-    ending = ["tune", "estimate confidence", "rerank test", *worth]
-    assert done(err) == ["train forward", *scoring, *ending[:2], "select Moses' choices", "rerank test", *worth]
+    last_stages = ["ablate dev", "ablate test", "ablate", "attend test", "evaluate", "save the reranker"]
+    ending = ["tune", "estimate confidence", "rerank test", *last_stages]
+    assert done(err) == ["train forward", *scoring, *ending[:2], "select Moses' choices", "rerank test", *last_stages]
     work = experiment.parent / "work"
-    assert out.decode() == (work / "report.txt").read_text() == out.decode()
+    assert out.decode() == (work / "report.txt").read_text()
     report = json.loads((work / "report.json").read_text())
     moses, reranked = report["systems"]
     assert (moses["system"], reranked["system"]) == ("moses", "reranked")
@@ -108,8 +108,8 @@ def test_run_does_the_whole_chain_and_again_only_what_changed(command: Command, 
     ]
 
 
-def test_features_that_read_the_same_model_are_a_stage(command: Command, experiment: Path) -> None:
-    """Their list is the one that `score` writes."""
+def test_features_of_the_same_model_are_one_stage(command: Command, experiment: Path) -> None:
+    """The scored list equals the output of `score`."""
     text = EXPERIMENT.replace('Len = "length"', 'Len = "length"\nLinked = "links:forward"')
     experiment.write_text(text)
     stages = done(command("run", experiment, "--device", "cpu")[2])
@@ -125,8 +125,8 @@ def test_features_that_read_the_same_model_are_a_stage(command: Command, experim
 
 
 @pytest.mark.slow
-def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, experiment: Path) -> None:
-    """Several models of one name translate together."""
+def test_models_add_candidates_in_run_and_apply(command: Command, experiment: Path) -> None:
+    """The models of one entry translate together."""
     text = EXPERIMENT.replace("epochs = 2", "candidates = 3, seeds = 2, epochs = 1")
     experiment.write_text(text.replace("neural:forward", "neural:forward[logprob,added]"))
     status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
@@ -137,17 +137,17 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
     )
     lists = list(read_nbest(str(work / "test.nbest.gz")))
     own = list(read_nbest(str(experiment.parent / "test.nbest")))
-    for widened, before in zip(lists, own, strict=True):
+    for merged, before in zip(lists, own, strict=True):
         count = len(before.hypotheses)
-        assert [each.text for each in widened.hypotheses[:count]] == [each.text for each in before.hypotheses]
-        values = [dict(each.dense) for each in widened.hypotheses]
+        assert [each.text for each in merged.hypotheses[:count]] == [each.text for each in before.hypotheses]
+        values = [dict(each.dense) for each in merged.hypotheses]
         assert [each["FromMoses"] for each in values] == [(float(n < count),) for n in range(len(values))]
         assert all(each["NMT1"] == (each["NMT1"][0], each["NMT1"][0] * (n >= count)) for n, each in enumerate(values))
         assert sum(each["Fromforward"] == (1.0,) for each in values) in (1, 2, 3)
-        assert widened.highest_total == before.highest_total
+        assert merged.highest_total == before.highest_total
     alone = (work / "test.translations.forward").read_text().splitlines()
-    for translation, widened in zip(alone, lists, strict=True):
-        assert translation in [each.text for each in widened.hypotheses if dict(each.dense)["Fromforward"] == (1.0,)]
+    for translation, merged in zip(alone, lists, strict=True):
+        assert translation in [each.text for each in merged.hypotheses if dict(each.dense)["Fromforward"] == (1.0,)]
     systems = json.loads((work / "report.json").read_text())["systems"]
     assert [each["system"] for each in systems] == ["moses", "reranked", "translations of forward"]
     assert b"translations of forward" in out and all(each["BLEU"]["score"] >= 0 for each in systems)
@@ -161,7 +161,7 @@ def test_models_add_candidates_and_the_reranker_does_so_too(command: Command, ex
 
 @pytest.fixture
 def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An experiment without models and test sets, for which `run` chooses two tiny models that may add translations."""
+    """An experiment without models and test sets. `run` plans two tiny models that may add translations."""
     monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
@@ -178,8 +178,8 @@ def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return experiment
 
 
-def test_models_that_nobody_named(command: Command, unplanned: Path) -> None:
-    """The written file is the same experiment. Translations of these models are too bad to be added."""
+def test_a_run_with_planned_models(command: Command, unplanned: Path) -> None:
+    """The complete file is the same experiment. Translations of these models are too bad to be added."""
     status, out, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert done(err)[0] == "choose models and features"
@@ -204,7 +204,7 @@ def test_translations_of_good_models_are_added(
 
 
 @pytest.mark.slow
-def test_another_comparison_changes_the_lists_but_not_the_models(
+def test_a_changed_comparison_does_not_repeat_the_training(
     command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert command("run", unplanned, "--device", "cpu", "--jobs", 1)[0] == 0
@@ -216,7 +216,7 @@ def test_another_comparison_changes_the_lists_but_not_the_models(
 
 
 @pytest.mark.slow
-def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_give_the_results_of_one(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
@@ -240,7 +240,7 @@ def test_two_jobs_do_what_one_does(command: Command, experiment: Path, monkeypat
     assert re.fullmatch("moses-rerank run: train (forward|other): .*train.en has 1 lines, .*", err.splitlines()[-1])
 
 
-def test_pairs_ensembles_and_starts(command: Command, experiment: Path) -> None:
+def test_model_pairs_ensembles_and_pretrained_models(command: Command, experiment: Path) -> None:
     models = """
 pair = { preset = "cohn-align-sym", SMALL }
 fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair", SMALL }
@@ -265,7 +265,7 @@ fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair", SMA
     assert done(command("run", experiment)[2]) == []
 
 
-def test_a_file_that_the_start_weights_name_is_an_input(command: Command, experiment: Path) -> None:
+def test_the_sparse_weight_file_of_the_initial_weights_is_an_input(command: Command, experiment: Path) -> None:
     without_models = EXPERIMENT.replace('NMT = "neural:forward"\n', "")
     experiment.write_text(
         without_models[: without_models.index("[models]")] + without_models[without_models.index("[features]") :]
@@ -279,7 +279,7 @@ def test_a_file_that_the_start_weights_name_is_an_input(command: Command, experi
     assert done(command("run", experiment)[2])[0] == "tune"
 
 
-def test_a_killed_training_goes_on_and_another_one_begins_anew(
+def test_a_killed_training_is_resumed_unless_its_settings_change(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from features.models.training import epoch
@@ -345,7 +345,7 @@ def test_a_killed_training_goes_on_and_another_one_begins_anew(
         ('"neural:forward"', '"neural:forward[added]"', "feature 'NMT': the value 'added' is for merged lists"),
     ],
 )
-def test_what_is_wrong_is_told_before_training(
+def test_wrong_experiments_are_reported_before_training(
     command: Command, experiment: Path, before: str, after: str, message: str
 ) -> None:
     (experiment.parent / "work").mkdir()
@@ -357,7 +357,7 @@ def test_what_is_wrong_is_told_before_training(
     assert "perplexity" not in err
 
 
-def test_what_an_experiment_reads_and_writes_is_no_pipe_and_no_link(command: Command, experiment: Path) -> None:
+def test_pipes_and_links_in_an_experiment_are_errors(command: Command, experiment: Path) -> None:
     work = experiment.parent / "work"
     work.mkdir()
     (work / "models").symlink_to(experiment.parent)
@@ -370,7 +370,7 @@ def test_what_an_experiment_reads_and_writes_is_no_pipe_and_no_link(command: Com
         assert (status, f"{name}: a pipe or a device, expected a plain file" in err) == (2, True)
 
 
-def test_an_experiment_is_the_same_from_every_folder(
+def test_an_experiment_does_not_depend_on_the_working_directory(
     command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment.write_text(EXPERIMENT.replace('NMT = "neural:forward"\n', "").replace("forward = ", "# "))
@@ -381,7 +381,9 @@ def test_an_experiment_is_the_same_from_every_folder(
     assert done(command("run", experiment.name)[2]) == ["evaluate"]
 
 
-def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: Path, models: dict[str, Path]) -> None:
+def test_score_tune_rerank_and_evaluate(
+    command: Command, experiment: Path, tmp_path: Path, models: dict[str, Path]
+) -> None:
     scored, weights, out = tmp_path / "scored.gz", tmp_path / "weights.ini", tmp_path / "out"
     for name in ("dev", "test"):
         arguments = ["--source", tmp_path / f"{name}.de", "--feature", f"NMT=neural:{models['forward']}"]
@@ -407,7 +409,7 @@ def test_the_commands_one_by_one(command: Command, experiment: Path, tmp_path: P
     assert 0 < systems[1]["BLEU"]["p_value"] < 0.05
 
 
-def test_the_same_seed_gives_the_same_weights_to_the_byte(command: Command, small: Callable[..., Path]) -> None:
+def test_tuning_is_reproducible(command: Command, small: Callable[..., Path]) -> None:
     folder = small()
     tune = ["tune", folder / "dev.nbest", "--reference", folder / "dev.en", "--initial-weights", folder / "moses.ini"]
     assert command(*tune)[1] == command(*tune)[1]
@@ -447,13 +449,13 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
         assert (status, message in err) == (2, True)
 
 
-def test_settings_of_a_tuner_are_numbers(command: Command) -> None:
+def test_settings_of_a_tuner_must_be_numbers(command: Command) -> None:
     for item in ("restarts", "restarts=", "restarts=many", "restarts=1_0"):
         status, _, err = command("tune", "list", "--reference", "text", "--initial-weights", "moses.ini", "--set", item)
         assert (status, err) == (2, f"moses-rerank tune: --set {item}: expected KEY=NUMBER\n")
 
 
-def test_the_sample_has_all_that_the_demo_needs(tmp_path: Path) -> None:
+def test_the_sample_has_all_files_of_the_demo(tmp_path: Path) -> None:
     experiment = sample_experiment(str(tmp_path))
     paths = [experiment.initial_weights, experiment.train.source, experiment.train.target]
     paths += [path for part in experiment.sets.values() for path in part.files]
@@ -476,7 +478,7 @@ def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6
 
 
-def test_the_version_and_what_can_be_named(command: Command) -> None:
+def test_version_presets_and_features(command: Command) -> None:
     presets, features = command("presets")[1].decode(), command("features")[1].decode()
     names = [line.split(" ")[0] for line in presets.partition("\n\n")[0].splitlines()]
     assert len(names) == 30 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
@@ -497,7 +499,7 @@ def test_the_version_and_what_can_be_named(command: Command) -> None:
     assert caught.value.code == 0
 
 
-def test_a_closed_pipe_is_no_traceback(sample: Path) -> None:
+def test_a_closed_pipe_causes_no_traceback(sample: Path) -> None:
     code = "import sys; from rerank.cli import main; sys.exit(main(sys.argv[1:]))"
     score = f"{sys.executable} -c '{code}' score {sample}/dev.nbest.gz --source {sample}/dev.de --feature length"
     run = subprocess.run(["bash", "-c", f"{score} | head -n 1"], capture_output=True, text=True, check=True)

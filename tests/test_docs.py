@@ -1,10 +1,10 @@
-"""The documentation shows what the program does.
+"""The documentation agrees with the program.
 
-Run as they are, in a folder of examples cut from the sample: the notebook of docs/guide/python.md, modules of features
-and terms, and, slow, the commands of the README and of the quickstart, by bash, with small settings for training and a
-stub for Moses. Read by the code that reads such files: all TOML. The experiment of the quickstart is also run, with
-small models. Only parsed, by the real parser: all other commands (if they have an ellipsis, with the required arguments
-added), and the examples of `--help`. For commands that are scripts only the names are checked.
+Run unchanged, in a folder with a small part of the sample: the notebook of docs/guide/python.md, the modules of
+features and terms, and (marked slow) the commands of the README and of the quickstart in bash, with small training
+settings and a stub for Moses. All TOML blocks are read by the program. The experiment of the quickstart is also run,
+with small models. All other commands, and the examples of `--help`, are parsed by the real parser (if they have an
+ellipsis, with the required arguments added). For scripts, only the names are checked.
 """
 
 import ast
@@ -51,7 +51,7 @@ SETTINGS = "features/models/settings.py"
 ROOMS = ("moses_io", "features", "rerank", "tests", "scripts")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SMALL = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16, "updates": 5}
-"""Settings of a training of a second."""
+"""Settings of a training that takes a second."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Block:
 
     @property
     def commands(self) -> list[list[str]]:
-        """Simple commands that call `moses-rerank` or a script, as words without redirections."""
+        """Simple commands that call `moses-rerank` or a script, as lists of words without redirections."""
         if self.language or not re.search(r"^(.* )?(moses-rerank|scripts/[\w/-]+) ", self.text, re.MULTILINE):
             return []
         calls = simple_commands(self.text)
@@ -109,12 +109,12 @@ MODULES = [block for block in BLOCKS if block.language == "python" and re.match(
 
 @pytest.fixture
 def examples(small: Callable[..., Path], sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files that the pages name, in the working folder."""
+    """The files named in the documentation, in the working directory."""
     folder = small(pairs=200, sentences=20, candidates=10)
     for name in ("dev", "test"):
         lines = (folder / f"{name}.nbest").read_bytes().splitlines(keepends=True)
         (folder / f"{name}.nbest.gz").write_bytes(gzip.compress(b"".join(lines)))
-        (folder / f"{name}.comet").write_text("".join(f"{place % 7}\n" for place in range(len(lines))))
+        (folder / f"{name}.comet").write_text("".join(f"{row % 7}\n" for row in range(len(lines))))
         (folder / f"{name}.nbest").unlink()
     (folder / "data").mkdir()
     for path in [path for path in folder.iterdir() if path.is_file() and path.suffix != ".comet"]:
@@ -127,10 +127,10 @@ def examples(small: Callable[..., Path], sample: Path, monkeypatch: pytest.Monke
     return folder
 
 
-def test_the_notebook_prints_what_it_shows(
+def test_the_notebook_prints_the_shown_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """`…` stands for whatever a line has there."""
+    """`…` matches any text."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     blocks = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
@@ -142,8 +142,8 @@ def test_the_notebook_prints_what_it_shows(
         assert re.fullmatch(re.escape(shown).replace("…", ".*"), out), out
 
 
-def test_pictures_are_those_of_the_commands_above_them() -> None:
-    """Each is small, and none is left over."""
+def test_each_picture_has_its_command() -> None:
+    """All pictures are small, and no file is unused."""
     page = (DOCS / "guide" / "plots.md").read_text(encoding="utf-8")
     shown = re.findall(r"^!\[.+\]\(\.\./(.+)\)$", page, re.MULTILINE)
     assert shown == re.findall(r"^(?!!).*--output docs/(\S+)", page, re.MULTILINE)
@@ -152,7 +152,7 @@ def test_pictures_are_those_of_the_commands_above_them() -> None:
 
 
 def filled(words: list[str]) -> list[str]:
-    """Leave ellipses out, but as values of options, and put in what the command then lacks."""
+    """Remove ellipses, except as values of options, and add missing required options."""
     if "…" not in words:
         return words
     commands = make_parser()._subparsers
@@ -173,7 +173,7 @@ def parse(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("block", SHELL, ids=str)
-def test_commands_are_those_that_there_are(block: Block) -> None:
+def test_commands_in_the_docs_are_valid(block: Block) -> None:
     for words in block.commands:
         if words[0] == "moses-rerank":
             parse(words)
@@ -182,7 +182,7 @@ def test_commands_are_those_that_there_are(block: Block) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_of_help_are_commands(name: str) -> None:
+def test_examples_of_help_are_valid(name: str) -> None:
     examples = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}").EXAMPLES
     block = Block(name, 0, "", "".join(re.findall(r"^  .*\n|^  .*$", examples, re.MULTILINE)))
     for words in block.commands:
@@ -190,7 +190,7 @@ def test_examples_of_help_are_commands(name: str) -> None:
 
 
 def experiment_of(block: Block) -> dict[str, Any]:
-    """Put the files of the examples into a block that has only some tables."""
+    """Add the files of the examples to a block that has only some tables."""
     texts = {"source": "dev.de", "reference": "dev.en", "nbest": "dev.nbest.gz"}
     train = {"source": "train.de", "target": "train.en"}
     base = {"output": "work", "initial_weights": "moses.ini", "train": train, "dev": texts}
@@ -198,7 +198,7 @@ def experiment_of(block: Block) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("block", TOML, ids=str)
-def test_toml_is_what_its_reader_reads(block: Block, tmp_path: Path) -> None:
+def test_toml_in_the_docs_is_valid(block: Block, tmp_path: Path) -> None:
     values = parse_toml(block.text.encode(), str(block))
     if set(values) <= set(KEYS):
         parse_experiment(write_experiment(experiment_of(block), {}).encode(), str(tmp_path / "experiment.toml"))
@@ -213,13 +213,13 @@ def test_toml_is_what_its_reader_reads(block: Block, tmp_path: Path) -> None:
         lines = [f'{key} = "{SAMPLE / name}"\n' for key, name in names.items()]
         (tmp_path / "study.toml").write_text("".join(lines) + block.text)
         assert list(read_study(str(tmp_path / "study.toml")).systems) == list(values["study"]["systems"])
-    else:  # of a pyproject.toml
+    else:  # a part of a pyproject.toml
         assert list(values["project"].pop("entry-points")) == [ENTRY_POINTS]
         assert values == {"project": {}}
 
 
 @pytest.mark.parametrize("block", MODULES, ids=str)
-def test_features_of_the_pages_run(block: Block, examples: Path, models: dict[str, Path]) -> None:
+def test_features_in_the_docs_run(block: Block, examples: Path, models: dict[str, Path]) -> None:
     name = block.text.split()[1]
     (examples / name).write_text(block.text)
     classes = [node for node in ast.parse(block.text).body if isinstance(node, ast.ClassDef)]
@@ -231,7 +231,7 @@ def test_features_of_the_pages_run(block: Block, examples: Path, models: dict[st
         assert (examples / "dev.scored").read_bytes().count(b" Mine= ") == 200
 
 
-def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attention_term_in_the_docs_can_be_trained(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (block,) = [block for block in BLOCKS if block.page == "docs/reference/models.md" and block.language == "python"]
     exec(compile(block.text, str(block), "exec"), terms.__dict__)
     monkeypatch.setitem(tables.TABLES["attention_terms"], "before-last", "features.models.network.terms:BeforeLast")
@@ -252,12 +252,12 @@ def test_the_term_of_the_page_trains(examples: Path, monkeypatch: pytest.MonkeyP
     assert main(words) == 0
 
 
-def test_all_python_of_the_pages_is_run_here() -> None:
+def test_all_python_in_the_docs_is_tested() -> None:
     others = [block for block in BLOCKS if block.language == "python" and block not in MODULES]
     assert {block.page for block in others} == {"docs/guide/python.md", "docs/reference/models.md"}
 
 
-def test_modules_that_the_architecture_names_are_there() -> None:
+def test_modules_named_in_the_architecture_exist() -> None:
     modules = {f"/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py")}
     named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")))
     assert not {name for name in named if not any(module.endswith(f"/{name}") for module in modules)}
@@ -282,7 +282,7 @@ def test_settings_of_tuners_and_keys_of_experiments_are_in_the_docs() -> None:
     assert [key for key in tables if f"`{key}`" not in experiment] == []
 
 
-def test_the_page_of_upgrades_has_all_renames() -> None:
+def test_the_upgrade_page_has_all_renames() -> None:
     page = (DOCS / "reference" / "upgrade.md").read_text(encoding="utf-8")
     tables_of_options, _, python = page.partition("### Python")
     rows = set(re.findall(r"^\| (?:`[a-z]+` \| )?`([^`]+)` \| `([^`]+)` \|", tables_of_options, re.MULTILINE))
@@ -294,7 +294,7 @@ def test_the_page_of_upgrades_has_all_renames() -> None:
 
 
 def test_messages_of_troubleshooting_are_in_the_code() -> None:
-    """Messages are in first columns under `message` and `symptom`, and behind `warns:`. `…` stands for values."""
+    """Messages are in the first columns under `message` and `symptom`, and after `warns:`. `…` matches values."""
     code = "".join(path.read_text(encoding="utf-8") for room in ROOMS[:3] for path in (ROOT / room).rglob("*.py"))
     page = (DOCS / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
     tables = "".join(re.findall(r"^\| (?:message|symptom) \|.*\n((?:\|.*\n)+)", page, re.MULTILINE))
@@ -316,7 +316,7 @@ def test_the_experiment_of_the_quickstart_runs(examples: Path) -> None:
     values = experiment_of(block)
     for settings in values["models"].values():
         settings.update(SMALL)
-    values["tuning"]["tuner"] = "kbmira"  # of ten features the mean of tuners takes ten times as long
+    values["tuning"]["tuner"] = "kbmira"  # with ten features, the mean of tuners takes ten times as long
     (examples / "experiment.toml").write_text(write_experiment(values, {}))
     assert main(["run", "experiment.toml", "--jobs", "1"]) == 0
     keys = (DOCS / "reference" / "experiment.md").read_text(encoding="utf-8").partition("## JSON output")[2]
@@ -343,8 +343,8 @@ MOSES = "#!/bin/sh\nexec gzip -dc news.nbest.gz\n"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/quickstart.md"])
-def test_commands_of_the_first_pages_run_one_after_another(examples: Path, page: str) -> None:
-    """A shell reads them."""
+def test_commands_of_readme_and_quickstart_run_in_order(examples: Path, page: str) -> None:
+    """They are run by bash."""
     bin_folder = examples / "bin"
     bin_folder.mkdir()
     for name, script in (("moses-rerank", SMALL_RERANK), ("moses", MOSES)):

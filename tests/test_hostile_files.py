@@ -1,6 +1,6 @@
-"""Whatever stands in a file, its reader answers or says in an `InputError` what is wrong; soon, and in little memory.
+"""For any file, a reader returns or raises an `InputError`, in limited time and memory.
 
-`scripts/fuzz` looks for more such files; what it finds goes to `tests/corpus`.
+`scripts/fuzz` searches for more such files. Files that it finds are added to `tests/corpus`.
 """
 
 import bz2
@@ -33,7 +33,7 @@ from moses_io.nbest import read_hypotheses
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 SECONDS, MEGABYTES = 20, 700
-"""What a reader may take; memory is beside what this process has."""
+"""Limits for a reader. The memory is in addition to that of this process."""
 
 
 def load() -> ModuleType:
@@ -51,7 +51,7 @@ some = settings(max_examples=20, derandomize=True, database=None, suppress_healt
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    """End a reader that does not end by itself."""
+    """Abort a reader that exceeds the time limit."""
 
     def too_slow(*_: object) -> None:
         raise TimeoutError(f"over {SECONDS} s")
@@ -64,7 +64,7 @@ def in_time() -> Iterator[None]:
 
 
 @each_reader
-def test_files_that_are_valid_are_read(reader: str, tmp_path: Path) -> None:
+def test_valid_files_are_read(reader: str, tmp_path: Path) -> None:
     name, read = fuzzing.READERS[reader]
     found = [path for path in (fuzzing.CORPUS / reader).glob("*") if path.name.startswith("found")]
     contents = fuzzing.valid_files(reader, tmp_path)
@@ -75,7 +75,7 @@ def test_files_that_are_valid_are_read(reader: str, tmp_path: Path) -> None:
 
 
 @each_reader
-def test_any_bytes_and_what_once_went_wrong(reader: str, tmp_path: Path) -> None:
+def test_random_bytes_and_files_of_earlier_failures(reader: str, tmp_path: Path) -> None:
     for path in (fuzzing.CORPUS / reader).glob("*"):
         fuzzing.attempt(reader, path.read_bytes(), tmp_path / "work")
 
@@ -88,20 +88,20 @@ def test_any_bytes_and_what_once_went_wrong(reader: str, tmp_path: Path) -> None
 
 
 @each_reader
-def test_valid_files_that_were_spoiled(reader: str, tmp_path: Path) -> None:
-    """Cut off, with other bytes, lines or numbers, packed, or with a field of a megabyte."""
+def test_corrupted_valid_files(reader: str, tmp_path: Path) -> None:
+    """Truncated, compressed, with changed bytes, lines or numbers, or with a field of a megabyte."""
     contents = fuzzing.valid_files(reader, tmp_path)
 
     @some
     @given(st.integers(0, 2**32))
-    def spoiled(seed: int) -> None:
+    def corrupted(seed: int) -> None:
         fuzzing.attempt(reader, fuzzing.spoil(contents, random.Random(seed)), tmp_path / "work")
 
-    spoiled()
+    corrupted()
 
 
 def array_that_claims(shape: str) -> bytes:
-    """Return a file of attention with an array that has no numbers."""
+    """Return an attention file with an array of this shape but without its values."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, each in (("models", "(1,)"), ("systems", shape)):
@@ -133,11 +133,11 @@ LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize(("reader", "change"), LARGE.values(), ids=LARGE)
-def test_what_would_take_hours_or_all_memory(reader: str, change: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    """In a process with little memory."""
+def test_files_that_claim_huge_sizes(reader: str, change: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The reader runs in a child process with limited memory."""
     content = change(fuzzing.valid_files(reader, tmp_path)[-1])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12, which counts the threads of torch
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork because torch has threads
         child = os.fork()
     if not child:
         status = 1
@@ -156,7 +156,7 @@ def test_what_would_take_hours_or_all_memory(reader: str, change: Callable[[byte
 
 
 def noise(size: int) -> bytes:
-    """Return text that cannot be compressed to less than about half of it."""
+    """Return text that compresses at most to about half of its size."""
     return random.Random(1).randbytes(size // 2).hex().encode()
 
 
@@ -175,7 +175,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 @pytest.mark.parametrize(("read", "content"), BOMBS.values(), ids=BOMBS)
-def test_a_small_file_does_not_become_a_large_one(
+def test_decompression_bombs_are_errors(
     read: Callable[[str], Iterable[object]], content: bytes, pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     path = tmp_path / "packed"
@@ -191,21 +191,21 @@ def test_a_small_file_does_not_become_a_large_one(
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("features", [b" LM0= -1 Distortion0= 0 WordPenalty0= -1 TM0= -1 -1 -1 -1 ", b" LM0= -1 "])
-def test_lists_with_equal_features_are_far_from_the_limits(
+def test_repetitive_lists_are_far_below_the_limits(
     features: bytes, pack: Callable[[bytes], bytes], sample: Path, tmp_path: Path
 ) -> None:
-    """No list is more repetitive: the sample with the same features in each line, without alignments."""
+    """The most repetitive list: the sample with equal features in all lines and without alignments."""
     lines = list(read_hypotheses(str(sample / "dev.nbest.gz")))
     content = b"".join(b"|||".join([*line.fields[:2], features, b" -1\n"]) for line in lines)
-    packed = pack(content)
-    assert len(content) < 0.6 * compression.BYTES_LIMIT[0] * len(packed)
-    assert len(content) + compression.CANDIDATE * len(lines) < 0.6 * compression.LINES_LIMIT[0] * len(packed)
-    (tmp_path / "list").write_bytes(packed)
+    compressed = pack(content)
+    assert len(content) < 0.6 * compression.BYTES_LIMIT[0] * len(compressed)
+    assert len(content) + compression.CANDIDATE * len(lines) < 0.6 * compression.LINES_LIMIT[0] * len(compressed)
+    (tmp_path / "list").write_bytes(compressed)
     assert sum(1 for _ in read_hypotheses(str(tmp_path / "list"))) == len(lines)
 
 
-def test_a_large_list_is_read_whatever_its_size(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is allowed in advance does not matter to a list that is compressed as others are."""
+def test_a_large_list_is_read(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The initial allowance does not matter for a list with an ordinary compression ratio."""
     monkeypatch.setattr(compression, "BYTES_LIMIT", (compression.BYTES_LIMIT[0], 2**20))
     monkeypatch.setattr(compression, "LINES_LIMIT", (compression.LINES_LIMIT[0], 2**22))
     lines = gzip.decompress((sample / "dev.nbest.gz").read_bytes()).splitlines(keepends=True)[:12_000]

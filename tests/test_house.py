@@ -1,4 +1,4 @@
-"""The rules that hold the house up, read from the code itself."""
+"""Rules of the architecture, checked in the code."""
 
 import ast
 import importlib
@@ -28,8 +28,8 @@ def imported(path: Path, for_types: bool = True) -> set[str]:
     checked = [
         node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     ]
-    left_out = set() if for_types else {each for node in checked for each in ast.walk(node)}
-    for node in set(ast.walk(tree)) - left_out:
+    excluded = set() if for_types else {each for node in checked for each in ast.walk(node)}
+    for node in set(ast.walk(tree)) - excluded:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -38,7 +38,7 @@ def imported(path: Path, for_types: bool = True) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_one_way(path: Path) -> None:
+def test_packages_import_only_lower_packages(path: Path) -> None:
     package = path.relative_to(ROOT).parts[0]
     above = PACKAGES[PACKAGES.index(package) + 1 :]
     roots = {name.split(".")[0] for name in imported(path)}
@@ -48,9 +48,9 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 def closure(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
-    """Follow imports: our own modules that are reached, packages on the way included, and the roots of all others.
+    """Follow imports. Return the imported modules of this project, with their packages, and the roots of all others.
 
-    What is imported for types alone is not followed.
+    Imports for type checking only are not followed.
     """
     waiting, ours, others = list(paths), set(), set()
     while waiting:
@@ -64,13 +64,15 @@ def closure(paths: Iterable[Path]) -> tuple[set[str], set[str]]:
             if parts[0] not in PACKAGES:
                 others.add(parts[0])
             for size in range(1, len(parts) + 1) if parts[0] in PACKAGES else ():
-                place = ROOT.joinpath(*parts[:size])
-                waiting += [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()]
+                path_of_part = ROOT.joinpath(*parts[:size])
+                waiting += [
+                    file for file in (path_of_part / "__init__.py", path_of_part.with_suffix(".py")) if file.is_file()
+                ]
     return ours, others
 
 
-def test_tuners_see_arrays_only() -> None:
-    """Whatever they import, and whatever that imports: no text, no list, no progress, no torch."""
+def test_tuners_depend_only_on_arrays() -> None:
+    """Their direct and indirect imports include no modules for texts, lists, progress or torch."""
     ours, others = closure((ROOT / "rerank" / "tuners").glob("*.py"))
     arrays = {
         "rerank.linear.candidates",
@@ -85,15 +87,15 @@ def test_tuners_see_arrays_only() -> None:
     assert others <= sys.stdlib_module_names | {"numpy", "numba", "scipy", "sklearn", "threadpoolctl"}
 
 
-def test_imports_make_no_circle() -> None:
-    """Those inside functions count."""
+def test_there_are_no_circular_imports() -> None:
+    """Imports inside functions are included."""
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in FILES}
     TopologicalSorter({name: imported(path) & set(modules) for name, path in modules.items()}).prepare()
 
 
-def test_what_a_kind_of_features_is_stands_in_its_row() -> None:
-    """Code asks for fields of `Kind`: none compares with the name of a kind, or keeps a collection of such names."""
-    asked = []
+def test_properties_of_feature_kinds_are_fields_of_kind() -> None:
+    """Code uses fields of `Kind`. It does not compare names of kinds or keep collections of such names."""
+    found = []
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare | ast.MatchValue):
@@ -106,8 +108,8 @@ def test_what_a_kind_of_features_is_stands_in_its_row() -> None:
                 continue
             names = {value.value for value in values if isinstance(value, ast.Constant)}
             if names & set(FEATURES):
-                asked.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
-    assert asked == []
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    assert found == []
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -158,7 +160,7 @@ assert "torch" not in sys.modules
 
 
 def test_scoring_does_not_import_the_compiler_of_torch(small: Callable[..., Path], models: dict[str, Path]) -> None:
-    """It takes as long as all of torch beside it."""
+    """Its import takes as long as that of the rest of torch."""
     folder = small(sentences=3, candidates=2)
     code = f"""
 import sys

@@ -1,4 +1,4 @@
-"""The notebook of the documentation runs in an empty folder, and what it shows is true."""
+"""The notebook of the documentation runs in an empty folder, and its statements are correct."""
 
 import json
 import os

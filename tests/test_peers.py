@@ -1,6 +1,6 @@
-"""Failures seen in the tools that people rerank Moses lists with, each with the behaviour that is right.
+"""Failures of tools used for reranking Moses lists, each with the correct behaviour.
 
-The tools are Moses' `scripts/nbest-rescore` (train.py, rescore.py, topbest.py) and the readers of n-best lists in its
+The tools are `scripts/nbest-rescore` of Moses (train.py, rescore.py, topbest.py) and the readers of n-best lists in its
 `mert/` (extractor, sentence-bleu-nbest), run at commit 34452895f.
 """
 
@@ -18,7 +18,7 @@ GOOD, BAD = ("the old house is red .", "a small dog sees the cat ."), ("the hous
 
 
 def nbest(feature: str, good: str = "-1", bad: str = "-9") -> str:
-    """Two sentences with a bad candidate first; only `feature` tells which is good."""
+    """Return two sentences with the bad candidate first. Only `feature` distinguishes the candidates."""
     return "".join(
         f"{k} ||| {text}  ||| Distortion0= 0 LM0= -2 {feature}= {value} TM0= -1 -2 ||| 0\n"
         for k in range(2)
@@ -41,7 +41,7 @@ def tune(command: Command, write: Write, start: Path, content: str | bytes, *mor
 def test_a_feature_with_an_underscore_is_tuned_with_a_warning(
     command: Command, write: Write, start: Path, feature: str, good: str, bad: str
 ) -> None:
-    """train.py gives `NMT_fwd` weight 0 and tears `NN_x= -2 -3` apart, its second value added to another feature."""
+    """train.py gives `NMT_fwd` weight 0, and splits `NN_x= -2 -3`: the second value is added to another feature."""
     content = nbest(feature, good, bad)
     status, ini, err = tune(command, write, start, content)
     assert status == 0
@@ -52,21 +52,21 @@ def test_a_feature_with_an_underscore_is_tuned_with_a_warning(
     assert command("rerank", write("list", content), "--weights", weights)[1].decode() == REFERENCE
 
 
-def test_a_packed_list_is_read(command: Command, write: Write, start: Path) -> None:
+def test_a_compressed_list_is_read(command: Command, write: Write, start: Path) -> None:
     """train.py: UnicodeDecodeError."""
     status, ini, _ = tune(command, write, start, gzip.compress(nbest("NMT").encode()))
     assert (status, b"NMT= " in ini) == (0, True)
 
 
-def test_a_packed_reference_is_read(command: Command, write: Write, start: Path) -> None:
-    """extractor reads it as garbage without an error."""
-    packed = write("ref.gz", gzip.compress(REFERENCE.encode()))
-    status, _, err = command("tune", write("list", nbest("NMT")), "--reference", packed, "--initial-weights", start)
+def test_a_compressed_reference_is_read(command: Command, write: Write, start: Path) -> None:
+    """extractor reads the compressed bytes as text, without an error."""
+    compressed = write("ref.gz", gzip.compress(REFERENCE.encode()))
+    status, _, err = command("tune", write("list", nbest("NMT")), "--reference", compressed, "--initial-weights", start)
     assert status == 0
     assert "-> 100.00" in err
 
 
-def test_a_dev_set_without_any_match_is_told(command: Command, write: Write, start: Path) -> None:
+def test_a_dev_set_without_any_match_is_an_error(command: Command, write: Write, start: Path) -> None:
     """train.py: FileNotFoundError on a file that kbmira did not write."""
     content = nbest("NMT").replace("the", "x").replace("dog", "y").replace("is", "z").replace("small", "v")
     status, out, err = tune(command, write, start, content)
@@ -74,21 +74,21 @@ def test_a_dev_set_without_any_match_is_told(command: Command, write: Write, sta
     assert "BLEU on the tuning set is 0 whatever the weights" in err
 
 
-def test_an_id_beyond_the_references_is_refused(command: Command, write: Write, start: Path) -> None:
-    """extractor is right here: "Sentence id (7) not found in reference set"."""
+def test_an_id_outside_the_references_is_an_error(command: Command, write: Write, start: Path) -> None:
+    """extractor is correct here: "Sentence id (7) not found in reference set"."""
     status, _, err = tune(command, write, start, nbest("NMT").replace("1 |||", "7 |||"))
     assert status == 2
     assert "list:3: sentence 7 is beyond the reference, which has 2 lines (ids from 0 to 1)" in err
 
 
-def test_a_missing_second_reference_is_refused(command: Command, write: Write, start: Path) -> None:
-    """extractor never notices."""
+def test_a_missing_second_reference_is_an_error(command: Command, write: Write, start: Path) -> None:
+    """extractor does not report it."""
     status, _, err = tune(command, write, start, nbest("NMT"), "--reference", "nowhere")
     assert (status, "nowhere: No such file or directory" in err) == (2, True)
 
 
-def test_a_shorter_second_reference_is_refused(command: Command, write: Write, start: Path) -> None:
-    """extractor reads it without complaint."""
+def test_a_shorter_second_reference_is_an_error(command: Command, write: Write, start: Path) -> None:
+    """extractor does not report it."""
     status, _, err = tune(command, write, start, nbest("NMT"), "--reference", write("second", "a b\n"))
     assert (status, "has 1 lines" in err) == (2, True)
 
@@ -104,8 +104,8 @@ def test_a_missing_sentence_does_not_shift_the_output(command: Command, write: W
     assert command(*arguments, "--on-missing", write("1best", "x\ny\nz\n"))[1] == b"a\ny\nc\n"
 
 
-def test_a_sentence_that_comes_again_gets_no_second_line(command: Command, write: Write) -> None:
-    """topbest.py writes a line for each run of an id."""
+def test_a_repeated_sentence_gets_no_second_line(command: Command, write: Write) -> None:
+    """topbest.py writes one line for each run of an id."""
     content = "0 ||| a ||| L= 1 ||| 0\n1 ||| b ||| L= 1 ||| 0\n0 ||| c ||| L= 2 ||| 0\n"
     nbest, weights = write("list", content), write("w", "[weight]\nL= 1\n")
     status, _, err = command("rerank", nbest, "--weights", weights)
@@ -115,7 +115,7 @@ def test_a_sentence_that_comes_again_gets_no_second_line(command: Command, write
     assert command("rerank", write("list", regrouped), "--weights", weights)[1] == b"c\nb\n"
 
 
-def test_an_empty_list_gives_no_line(command: Command, write: Write) -> None:
+def test_an_empty_list_is_an_error(command: Command, write: Write) -> None:
     """topbest.py writes one empty line."""
     status, out, err = command("rerank", write("list", ""), "--weights", write("w", "[weight]\nL= 1\n"))
     assert (status, out) == (2, b"")
@@ -134,7 +134,7 @@ def test_an_empty_list_gives_no_line(command: Command, write: Write) -> None:
         ("1 ||| a ||| LM0= 1,5 TM0= 1 2", "list:2: feature 'LM0': expected a number, found '1,5'"),
     ],
 )
-def test_lines_that_extractor_reads_without_a_word(command: Command, write: Write, line: str, message: str) -> None:
+def test_wrong_lines_that_extractor_accepts_are_errors(command: Command, write: Write, line: str, message: str) -> None:
     content = f"0 ||| a ||| LM0= -1 TM0= 1 2 ||| 0\n{line} ||| 0\n"
     status, _, err = command("rerank", write("list", content), "--weights", write("w", "[weight]\nLM0= 1\nTM0= 1 1\n"))
     assert status == 2
@@ -142,8 +142,8 @@ def test_lines_that_extractor_reads_without_a_word(command: Command, write: Writ
     assert "Traceback" not in err
 
 
-def test_references_are_found_by_id_and_not_by_position(command: Command, write: Write, start: Path) -> None:
-    """sentence-bleu-nbest moves to the next reference whenever the id changes; mert reads `0|||` too."""
+def test_references_are_found_by_id_not_by_position(command: Command, write: Write, start: Path) -> None:
+    """sentence-bleu-nbest uses the next reference whenever the id changes. mert also reads `0|||`."""
     content = nbest("NMT").replace("1 |||", "3|||").replace("0 |||", "1|||")
     reference = write("gaps", "x\n" + REFERENCE.replace("\n", "\nx\n", 1))
     status, _, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", start)
@@ -151,13 +151,13 @@ def test_references_are_found_by_id_and_not_by_position(command: Command, write:
     assert "-> 100.00" in err
 
 
-def test_weights_with_a_comment_among_them(command: Command, write: Write) -> None:
+def test_comments_in_a_weight_file(command: Command, write: Write) -> None:
     """rescore.py: ValueError."""
     weights = write("w", "[weight]\n# found by hand\nL= 1\n")
     assert command("rerank", write("list", "0 ||| a ||| L= 1 ||| 0\n"), "--weights", weights)[1] == b"a\n"
 
 
-def test_a_feature_without_a_weight_is_named(command: Command, write: Write) -> None:
+def test_a_feature_without_a_weight_is_an_error_with_its_name(command: Command, write: Write) -> None:
     """rescore.py: KeyError."""
     content = "0 ||| a ||| L= 1 New= 2 ||| 0\n"
     status, _, err = command("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\n"))
@@ -172,7 +172,7 @@ def test_sparse_features_are_scored(command: Command, write: Write) -> None:
 
 
 def test_a_rescored_list_keeps_its_bytes_and_is_sorted(command: Command, write: Write, tmp_path: Path) -> None:
-    """rescore.py loses double and trailing spaces, and does not sort."""
+    """rescore.py loses repeated and trailing spaces, and does not sort."""
     lines = [
         "0 ||| a  |||  L= 1.50 ||| -1 ||| 0-0 \n",
         "0 ||| b  |||  L= 3e0 ||| -2 ||| 0-0 \n",
@@ -191,8 +191,8 @@ def test_a_stray_carriage_return_does_not_split_a_line(command: Command, write: 
     assert command("rerank", write("list", content), "--weights", write("w", "[weight]\nL= 1\n"))[1] == b"a\rb\n"
 
 
-def test_tuning_starts_from_the_weights_of_the_decoder(command: Command, write: Write) -> None:
-    """train.py starts from zero and forgets them: here they are right, and are kept."""
+def test_tuning_starts_from_the_decoder_weights(command: Command, write: Write) -> None:
+    """train.py starts from zero. In this test the weights of the decoder are already optimal and are kept."""
     content = nbest("NMT", "0", "0").replace("LM0= -2", "LM0= -9", 1)
     start = write("start.ini", "[weight]\nDistortion0= 0\nLM0= 1\nNMT= 0\nTM0= 0 0\n")
     reference = write("ref", REFERENCE.replace(GOOD[1], BAD[1]))

@@ -1,4 +1,4 @@
-"""Failures seen in Moses' tuners and metrics (`mert/`, commit 34452895f), each with the behaviour that is right."""
+"""Failures of the tuners and metrics of Moses (`mert/`, commit 34452895f), each with the correct behaviour."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +16,12 @@ REFERENCE = "the old house is red .\n" * 4
 
 
 def nbest(features: Callable[[int], str]) -> str:
-    """Four sentences, whose last candidate is right."""
+    """Return four sentences whose last candidate is the reference."""
     return "".join(f"{n} ||| {TEXTS[k]} ||| {features(k)} ||| 0\n" for n in range(4) for k in range(3))
 
 
-def dense(place: int) -> str:
-    return f"LM0= {(-3, -2, -9)[place]} NMT= {(-9, -8, -1)[place]}"
+def dense(index: int) -> str:
+    return f"LM0= {(-3, -2, -9)[index]} NMT= {(-9, -8, -1)[index]}"
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def tune(command: Command, write: Write) -> Tune:
 
 @pytest.mark.parametrize("metric", ["ter", "bleu+ter", "chrf", "bleu-shortest", "bleu-average"])
 @pytest.mark.parametrize("tuner", ["kbmira", "pro", "mert"])
-def test_tuners_take_every_metric(tune: Tune, tuner: str, metric: str) -> None:
-    """kbmira segfaults on TER and BLEU,TER, pro aborts on all but BLEU, statistics of CHRF are 0 and its score -nan."""
+def test_all_tuners_work_with_all_metrics(tune: Tune, tuner: str, metric: str) -> None:
+    """kbmira segfaults on TER and BLEU,TER. pro aborts on all but BLEU. Statistics of CHRF are 0, scores -nan."""
     status, weights, err = tune(nbest(dense), "[weight]\nLM0= 1\n", "--tuner", tuner, "--metric", metric)
     assert status == 0, err
     assert weights["NMT"][0] > 0 and "-> 100.00" in err
@@ -49,18 +49,18 @@ def test_tuners_take_every_metric(tune: Tune, tuner: str, metric: str) -> None:
 def test_labels_from_before_2013_are_tuned(
     tune: Tune,
 ) -> None:
-    """extractor reads `d:` and `lm:` as features that are 0."""
-    old = nbest(lambda place: f"d: 0 -1 lm: {(-3, -2, -9)[place]} tm: {(-9, -8, -1)[place]} 0")
+    """extractor reads `d:` and `lm:` as features with the value 0."""
+    old = nbest(lambda index: f"d: 0 -1 lm: {(-3, -2, -9)[index]} tm: {(-9, -8, -1)[index]} 0")
     status, weights, err = tune(old, "[weight-d]\n0.3\n0.1\n[weight-l]\n1\n[weight-t]\n0\n0\n", "--tuner", "kbmira")
     assert status == 0 and "-> 100.00" in err
     assert {name: len(values) for name, values in weights.items()} == {"d": 2, "lm": 1, "tm": 2}
 
 
-def test_candidates_that_differ_in_sparse_features_alone_stay_two(
+def test_candidates_that_differ_only_in_sparse_features_are_kept(
     tune: Tune,
 ) -> None:
-    """extractor and kbmira drop one of them, whichever comes later."""
-    content = nbest(lambda place: f"LM0= -1 s_{'right' if place == 2 else 'wrong'}= 1")
+    """extractor and kbmira drop the later one."""
+    content = nbest(lambda index: f"LM0= -1 s_{'right' if index == 2 else 'wrong'}= 1")
     status, weights, err = tune(content, "[weight]\nLM0= 1\n")
     assert status == 0 and "(4 sentences, 12 candidates)" in err and "-> 100.00" in err
     assert weights["s_right"][0] > weights["s_wrong"][0]
@@ -69,37 +69,37 @@ def test_candidates_that_differ_in_sparse_features_alone_stay_two(
 def test_sparse_features_survive_pooling(
     tune: Tune,
 ) -> None:
-    """extractor rewrites `s_x=1` of earlier runs as `s_x1`, on which kbmira dies."""
-    first, second = (nbest(lambda place, n=name: f"LM0= -{place} s_{n}= {place}") for name in ("x", "y"))
+    """extractor rewrites `s_x=1` of earlier runs as `s_x1`, which makes kbmira fail."""
+    first, second = (nbest(lambda index, n=name: f"LM0= -{index} s_{n}= {index}") for name in ("x", "y"))
     second = second.replace("house", "houses")
     status, weights, err = tune(first, "[weight]\nLM0= 1\n", lists=(second,))
     assert status == 0 and "(4 sentences, 24 candidates)" in err
     assert set(weights) == {"LM0", "s_x", "s_y"}
 
 
-def test_nothing_above_0_is_told_and_not_answered_with_zeros(
+def test_a_metric_of_0_for_all_weights_is_an_error(
     tune: Tune,
 ) -> None:
-    """mert writes weights that are all 0; kbmira writes no file."""
+    """mert writes weights that are all 0. kbmira writes no file."""
     for tuner in ("mert", "kbmira", "expected"):
         status, _, err = tune(nbest(dense).replace("house", "x y"), "[weight]\nLM0= 1\n", "--tuner", tuner)
         assert (status, "BLEU on the tuning set is 0 whatever the weights" in err) == (2, True)
 
 
-def test_start_weights_that_are_not_those_of_the_list(
+def test_initial_weights_that_do_not_match_the_list(
     tune: Tune,
 ) -> None:
-    """mert ignores features beyond its -d, kbmira aborts on a start that does not fit, without a name."""
+    """mert ignores features beyond its -d. kbmira aborts without naming the feature."""
     status, _, err = tune(nbest(dense), "[weight]\nLM0= 1 2\n")
     assert status == 2 and "feature 'LM0' has 1 value in the list and 2 weights" in err
     status, _, err = tune(nbest(dense), "[weight]\nLM0= 1\nOther0= 2\n")
     assert status == 0 and "warning: weights in" in err and "without a feature in the list: Other0" in err
 
 
-def test_a_line_with_another_number_of_values(
+def test_a_line_with_another_number_of_values_is_an_error(
     tune: Tune,
 ) -> None:
-    """extractor writes rows of different lengths, of which mert reads stale memory."""
+    """extractor writes rows of different lengths, for which mert reads uninitialized memory."""
     status, _, err = tune(nbest(dense).replace("NMT= -1", "NMT= -1 -2", 1), "[weight]\nLM0= 1\n")
     assert status == 2 and "list0:3: feature 'NMT' has 2 values, earlier lines have 1" in err
     for value in ("nan", "-inf"):
@@ -108,7 +108,7 @@ def test_a_line_with_another_number_of_values(
 
 
 def test_one_seed_gives_the_same_bytes(command: Command, write: Write) -> None:
-    """Without -r mert and kbmira draw their seed from the clock."""
+    """Without -r, mert and kbmira seed from the clock."""
     files = (write("list", nbest(dense)), "--reference", write("ref", REFERENCE))
     start = write("start", "[weight]\nLM0= 1\n")
     for tuner in ("kbmira", "mert", "pro", "expected"):

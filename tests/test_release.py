@@ -1,4 +1,4 @@
-"""`scripts/release` on a small repository: what it refuses, and that a failure leaves the files as they were."""
+"""`scripts/release` on a small repository: its errors, and that a failure does not change files."""
 
 import os
 import shutil
@@ -55,11 +55,11 @@ def release(folder: Path, version: str) -> tuple[int, str]:
         ("0.3.0", "CHANGELOG.md has no part '## 0.3.0 (unreleased)' that says something"),
     ],
 )
-def test_versions_that_are_none_to_release(checkout: Path, version: str, message: str) -> None:
+def test_wrong_versions_are_errors(checkout: Path, version: str, message: str) -> None:
     assert release(checkout, version) == (1, f"release: {message}\n")
 
 
-def test_a_tree_or_a_branch_that_is_none_to_release(checkout: Path) -> None:
+def test_unclean_trees_other_branches_and_existing_tags_are_errors(checkout: Path) -> None:
     (checkout / "new").touch()
     assert release(checkout, "0.2.0") == (1, "release: the tree is not clean; commit first\n")
     (checkout / "new").unlink()
@@ -70,8 +70,8 @@ def test_a_tree_or_a_branch_that_is_none_to_release(checkout: Path) -> None:
     assert release(checkout, "0.2.0") == (1, "release: there is a tag v0.2.0 already\n")
 
 
-def test_what_fails_leaves_the_files_as_they_were(checkout: Path) -> None:
-    """`build.py` of the checkout stands for a build that fails."""
+def test_a_failed_build_does_not_change_files(checkout: Path) -> None:
+    """`build.py` of the checkout simulates a failing build."""
     assert release(checkout, "0.2.0")[0] == 1
     assert {name: (checkout / name).read_text() for name in FILES} == FILES
     assert (git(checkout, "status", "--porcelain"), git(checkout, "tag", "--list")) == ("", "")

@@ -1,4 +1,4 @@
-"""A change of the code's shape alone changes no byte of what the steps write."""
+"""Regression test: refactoring does not change the output of any step."""
 
 import gzip
 import re
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 EXPECTED = Path(__file__).parent / "expected"
 SCRIPT = Path(__file__).parent.parent / "scripts" / "same_bytes"
 CLOSE = ("scored.gz", "scored.notes", "validation")
-"""Ends of the names of files that another arithmetic changes in their last digits only."""
+"""Suffixes of files in which other floating-point arithmetic changes only the last digits."""
 
 _NUMBER = re.compile(rb"-?[0-9]+\.?[0-9]*(?:e[-+][0-9]+)?")
 
@@ -29,8 +29,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("path", sorted(path for path in EXPECTED.iterdir() if path.is_file()), ids=lambda p: p.name)
-def test_every_step_writes_the_bytes_of_the_commit_before(path: Path, made: Path) -> None:
-    """On a processor that reckons otherwise scores are equal to five digits, and what follows from them is left out."""
+def test_every_step_writes_the_expected_bytes(path: Path, made: Path) -> None:
+    """With other floating-point arithmetic, scores are compared to five digits and dependent files are skipped."""
     wanted = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found = (made / path.name.removesuffix(".gz")).read_bytes()
     if (made / "arithmetic").read_text() == (EXPECTED / "arithmetic").read_text():
@@ -41,7 +41,7 @@ def test_every_step_writes_the_bytes_of_the_commit_before(path: Path, made: Path
         assert numbers[0] == pytest.approx(numbers[1], rel=1e-5, abs=1e-5)
 
 
-def test_every_kind_of_feature_is_among_them() -> None:
+def test_every_kind_of_feature_is_in_the_expected_list() -> None:
     line = gzip.decompress((EXPECTED / "dev.scored.gz").read_bytes()).split(b"\n")[0].decode()
     absent = [kind for kind, row in FEATURES.items() if f" {row.label}0= " not in line]
-    assert absent == ["server", "comet"]  # a server has the values of a command, COMET an environment of its own
+    assert absent == ["server", "comet"]  # a server has the values of a command, and COMET needs a separate environment

@@ -16,7 +16,7 @@ from moses_io.files.errors import InputError, shown
 from moses_io.files.text import number
 from moses_io.hypothesis import no_total
 
-LETTERS = 6
+CHARACTER_ORDER = 6
 """Maximum order of the character n-grams of chrF."""
 BETA = 2
 """Beta of chrF, as in sacreBLEU: recall weighs twice as much as precision."""
@@ -51,7 +51,7 @@ class Consensus:
         texts = ["".join(hypothesis) if letters else hypothesis for hypothesis in sentence.hypotheses]
         weights, lengths = posterior(sentence, self._scale), np.array([len(text) for text in texts])  # (N,), (N,)
         columns = []  # each (N,)
-        for place, own in enumerate(counts_of_ngrams(texts, LETTERS if letters else ORDER)):
+        for place, own in enumerate(counts_of_ngrams(texts, CHARACTER_ORDER if letters else ORDER)):
             expected = np.bincount(own.ngrams, weights[own.candidates] * own.counts, own.size)  # (n-grams,)
             matches = np.bincount(own.candidates, np.minimum(own.counts, expected[own.ngrams]), len(texts))  # (N,)
             sizes = np.maximum(0, lengths - place)  # (N,)

@@ -157,16 +157,16 @@ def boundary_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
         ValueError: the shape of the rows does not match the tokens of these words.
     """
     # Tokens of a word are adjacent, so `reduceat` from the first token of each word sums over words.
-    widths = [len(pieces) for pieces in model.source.cut(source)]
-    heights = [len(pieces) for pieces in model.target.cut(target)]
+    widths = [len(subwords) for subwords in model.source.cut(source)]
+    heights = [len(subwords) for subwords in model.target.cut(target)]
     tokens = sum(heights)
     if rows.shape != (tokens + 1, sum(widths) + 2):
         raise ValueError(f"rows {rows.shape} of {sum(widths)} source and {tokens} target tokens")
     start = rows_ahead(model.config.architecture) if model.config.training.guided_alignment else 0
-    told = rows[start : start + tokens]  # (J', I'+2)
+    attention = rows[start : start + tokens]  # (J', I'+2)
     # Steps run from right to left, text order from left to right.
-    told = told[::-1] if model.config.right_to_left else told
-    columns: AttentionRows = np.add.reduceat(told, _starts([1, *widths, 1]), axis=1)  # (J', I+2)
+    attention = attention[::-1] if model.config.right_to_left else attention
+    columns: AttentionRows = np.add.reduceat(attention, _starts([1, *widths, 1]), axis=1)  # (J', I+2)
     if not heights:
         return columns
     sums: AttentionRows = np.add.reduceat(columns, _starts(heights), axis=0)  # (J, I+2)

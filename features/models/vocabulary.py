@@ -92,14 +92,14 @@ class Subwords:
         """All learned subwords, preceded by sentencepiece's three special symbols."""
         return [self._processor.id_to_piece(number) for number in range(len(self._processor))]
 
-    def gives(self, piece: str) -> bool:
+    def gives(self, subword: str) -> bool:
         """Return whether segmentation can produce this subword: a learned subword, or a run of unlearned characters."""
-        return self._learned(piece) or not any(map(self._learned, piece.replace(_START, "")))
+        return self._learned(subword) or not any(map(self._learned, subword.replace(_START, "")))
 
     @cached_property
     def _ranks(self) -> dict[str, int]:
         """Rank of each subword in the order of learning, which is the priority of merges."""
-        return {piece: number for number, piece in enumerate(self.pieces)}
+        return {subword: rank for rank, subword in enumerate(self.pieces)}
 
     def _runs(self, parts: Sequence[str]) -> Iterator[str]:
         """Join adjacent characters that were not learned, as sentencepiece does."""
@@ -107,21 +107,21 @@ class Subwords:
             letters = list(run)
             yield from letters if learned else ["".join(letters)]
 
-    def _learned(self, piece: str) -> bool:
-        return self._processor.piece_to_id(_text(piece)) != self._processor.unk_id()
+    def _learned(self, subword: str) -> bool:
+        return self._processor.piece_to_id(_text(subword)) != self._processor.unk_id()
 
 
-def joined(pieces: Sequence[str]) -> list[str]:
+def joined(subwords: Sequence[str]) -> list[str]:
     """Return the tokens that subwords form. Each token begins with sentencepiece's mark."""
-    return [token for token in "".join(pieces).split(_START) if token]
+    return [token for token in "".join(subwords).split(_START) if token]
 
 
-def learn(counts: Mapping[str, int], pieces: int) -> Subwords:
+def learn(counts: Mapping[str, int], size: int) -> Subwords:
     """Learn a subword model.
 
     Args:
         counts: number of occurrences of each token.
-        pieces: number of subwords, including single characters and sentencepiece's three special symbols. If the text
+        size: number of subwords, including single characters and sentencepiece's three special symbols. If the text
             has fewer, all of them are learned.
 
     Raises:
@@ -134,7 +134,7 @@ def learn(counts: Mapping[str, int], pieces: int) -> Subwords:
             input_format="tsv",
             model_writer=model,
             model_type="bpe",
-            vocab_size=pieces,
+            vocab_size=size,
             character_coverage=1.0,
             normalization_rule_name="identity",
             minloglevel=2,
@@ -143,7 +143,7 @@ def learn(counts: Mapping[str, int], pieces: int) -> Subwords:
         reason = re.sub(r"^\w+: .*\] ", "", str(error))
         most = re.search(r"too high .*<= (\d+)", reason)
         if not most:
-            raise InputError(f"setting 'bpe': sentencepiece cannot learn {pieces} subwords here: {reason}") from None
+            raise InputError(f"setting 'bpe': sentencepiece cannot learn {size} subwords here: {reason}") from None
         return learn(counts, int(most[1]))
     return Subwords(model.getvalue())
 
@@ -230,25 +230,25 @@ def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training, ext
     subwords = learn(counts, training.bpe)
     used = collections.Counter(subwords.pieces if training.bpe_dropout else ())
     for token, count in counts.items():
-        for piece in subwords.cut(token):
-            used[piece] += count
+        for subword in subwords.cut(token):
+            used[subword] += count
     return Vocabulary(_frequent(used, 1, 0), subwords)
 
 
-def load_vocabulary(folder: Path, side: str, pieces: bool) -> Vocabulary:
+def load_vocabulary(folder: Path, side: str, has_subwords: bool) -> Vocabulary:
     """Read the files that `Vocabulary.save` writes.
 
     Args:
         folder: folder of the model.
         side: `source` or `target`.
-        pieces: whether the vocabulary consists of subwords.
+        has_subwords: whether the vocabulary consists of subwords.
 
     Raises:
         InputError: a file is missing or damaged, or vocabulary and sentencepiece model do not match.
     """
     path, model = folder / f"{side}.vocabulary", folder / f"{side}.bpe"
     words = _read_words(path)
-    if not pieces:
+    if not has_subwords:
         if model.exists():
             raise InputError(f"{model}: the model uses whole words, expected no such file")
         return Vocabulary(words)

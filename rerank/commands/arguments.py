@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moses_io.files.errors import QUOTED, InputError, shown
 from moses_io.files.text import number, whole
 from moses_io.weights import weight_files
-from rerank.reranker.inputs import check_paths
+from rerank.inputs import check_paths
 
 if TYPE_CHECKING:
     from features.feature import Resources

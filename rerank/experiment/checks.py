@@ -25,7 +25,7 @@ from rerank.experiment.recipe import LABELS
 from rerank.experiment.stages import RECORD, digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
-from rerank.lists.scoring import WholeSources, check_joined, check_labels, check_total, score_list
+from rerank.lists.scoring import WholeSources, check_labels, check_merged, check_total, score_list
 from rerank.systems.translations import indicators
 from rerank.tuning.folds import check_folds
 
@@ -125,7 +125,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     # Models that are chosen by `run` may add no translations, after a comparison with Moses.
     chosen = LABELS.values() if experiment.text else ()
     features = {} if experiment.candidates and not experiment.text else experiment.features
-    check_joined(first, {label: each for label, each in features.items() if label not in chosen})
+    check_merged(first, {label: each for label, each in features.items() if label not in chosen})
     if files == experiment.dev:
         _check_weights(experiment, first, added)
     read = _is_read(experiment, files)

@@ -21,7 +21,8 @@ from rerank.tuning.tune import FoldSettings, settle, tune
 
 def scoring_stages(experiment: Experiment, resources: Resources, costs: Costs) -> list[Stage]:
     """Return the stages that make the scored lists."""
-    stages = [_widen(experiment, name, resources, costs) for name in experiment.sets] if experiment.candidates else []
+    translated = experiment.sets if experiment.candidates else ()
+    stages = [_translate(experiment, name, resources, costs) for name in translated]
     for name in experiment.sets:
         first, _ = experiment.split_requests(name)
         nbest, whole = experiment.nbest(name), experiment.whole(name)
@@ -31,7 +32,7 @@ def scoring_stages(experiment: Experiment, resources: Resources, costs: Costs) -
     return stages
 
 
-def _widen(experiment: Experiment, name: str, resources: Resources, costs: Costs) -> Stage:
+def _translate(experiment: Experiment, name: str, resources: Resources, costs: Costs) -> Stage:
     """Return the stage that adds candidates of models to a list."""
     files, requests, output = experiment.sets[name], experiment.candidates, experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision]

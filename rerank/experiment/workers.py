@@ -121,8 +121,8 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
         ours, theirs = context.Pipe(duplex=False)
-        told = (theirs, _SAFE_PATH in os.environ, shows_progress())
-        process = context.Process(target=_work, args=(name, action, *told))
+        state = (theirs, _SAFE_PATH in os.environ, shows_progress())
+        process = context.Process(target=_work, args=(name, action, *state))
         with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)), _interrupts_deferred():
             process.start()
             theirs.close()

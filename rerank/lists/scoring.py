@@ -260,11 +260,11 @@ def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureReque
             raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}. Name [features] without it")
 
 
-def check_joined(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
+def check_merged(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
     """Raise `InputError` if a feature has the value `added` of merged lists and the list is not merged."""
-    joined = first_indicator(sentence_list.hypotheses[0]) is not None
+    merged = first_indicator(sentence_list.hypotheses[0]) is not None
     for label, request in requests.items():
-        if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not joined:
+        if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not merged:
             hint = "Set `candidates` of a model, or remove it"
             raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists. {hint}")
 

@@ -176,8 +176,8 @@ def _model(folder: Path) -> str:
     config = read_config(folder)
     order = ", right to left" if config.right_to_left else ""
     best = best_perplexity(folder)
-    reached = f", perplexity on dev {best:.3f}" if best < math.inf else ""
-    return f"{config.preset}, {config.direction}{order}{reached}"
+    perplexity = f", perplexity on dev {best:.3f}" if best < math.inf else ""
+    return f"{config.preset}, {config.direction}{order}{perplexity}"
 
 
 def _first_block(lines: Sequence[str]) -> list[str]:

@@ -20,13 +20,13 @@ from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
 from moses_io.weights import check_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE, read_estimator
+from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.linear.missing import Replacements, complete, read_replacements
 from rerank.linear.ranking import Estimate, Estimator, LinearModel, Ranking, rankings
 from rerank.linear.shortlist import Shortlist
 from rerank.linear.weights import load_weights
 from rerank.lists.scoring import load_features, open_sources, score_list, score_sentences, written
 from rerank.reranker.folder import SHORTLIST_WEIGHTS, WEIGHTS, read_candidates, read_features, read_manifest
-from rerank.reranker.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
 from rerank.systems.translations import CandidateMerger, indicators
 
 

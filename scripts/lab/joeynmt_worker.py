@@ -1,8 +1,8 @@
-"""Translates by JoeyNMT's beam search for `scripts/lab/bench_translation`, in an environment of its own.
+"""Translate with JoeyNMT's beam search for `scripts/lab/bench_translation`, in a separate environment.
 
-JoeyNMT 2.3 asks for `importlib_metadata`, which newer Pythons have as `importlib.metadata`. The networks of the folder
-(its one argument) are read from `job.json` and `NAME.npz`; then each line `NAME BEAM` of stdin is answered by a line of
-JSON: seconds of the processor, and the words of each translation.
+JoeyNMT 2.3 requires `importlib_metadata`, which newer Pythons have as `importlib.metadata`. The one argument is a
+folder with `job.json` and `NAME.npz`, from which the networks are read. For each line `NAME BEAM` on stdin, the script
+prints a line of JSON with the CPU time in seconds and the token IDs of each translation.
 """
 
 import importlib.metadata
@@ -24,11 +24,11 @@ from joeynmt.vocabulary import Vocabulary  # noqa: E402
 
 PADDING, UNKNOWN, BEGIN, END = range(4)
 BATCH = {1: 64, 12: 32}
-"""Sentences in a batch, by the size of the beam: with these it was fastest, of 4, 8, 16, 32 and 64."""
+"""Sentences per batch, by beam size: the fastest of 4, 8, 16, 32 and 64."""
 
 
 def vocabulary(size: int) -> Vocabulary:
-    """Return one of so many words, with our numbers for the first four."""
+    """Return a vocabulary of `size` words, with our IDs for the first four."""
     names = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "sep_token": None}
     numbers = {"unk_id": 0, "pad_id": 1, "bos_id": BEGIN, "eos_id": END}
     made = Vocabulary([], SimpleNamespace(lang_tags=[], **names, **numbers))
@@ -38,7 +38,7 @@ def vocabulary(size: int) -> Vocabulary:
 
 
 def load(folder: Path, name: str, network: dict, sizes: list[int]) -> Model:
-    """Make a network of random weights, put in those that the file has, and let it never say `</s>`."""
+    """Build a network with random weights and an output bias, and load the weights of the file, if any."""
     model = build_model(network, *(vocabulary(size) for size in sizes)).eval()
     model.decoder.output_layer.bias = torch.nn.Parameter(torch.zeros(sizes[1]))
     with np.load(folder / f"{name}.npz") as weights:
@@ -49,27 +49,27 @@ def load(folder: Path, name: str, network: dict, sizes: list[int]) -> Model:
 
 
 def translate(model: Model, sources: list[list[int]], steps: int, size: int) -> list[list[int]]:
-    """Return so many words for each source."""
-    said = []
+    """Translate each source with beam size `size` into `steps` words."""
+    translations = []
     for start in range(0, len(sources), BATCH[size]):
         part = sources[start : start + BATCH[size]]
         lengths = torch.tensor([len(source) for source in part])
         padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(source) for source in part], True, PADDING)
         batch = Batch(padded, lengths, None, None, None, torch.arange(len(part)), padded.device, PADDING, END, False)
-        said += search(model, batch, steps, size, -1)[0].tolist()
-    return said
+        translations += search(model, batch, steps, size, -1)[0].tolist()
+    return translations
 
 
 def main(folder: Path) -> None:
-    """Translate whenever asked to."""
+    """Load the networks and answer the requests on stdin."""
     torch.set_num_threads(1)
     job = json.loads((folder / "job.json").read_text())
     models = {name: load(folder, name, network, job["sizes"]) for name, network in job["networks"].items()}
     for line in sys.stdin:
         name, size = line.split()
         begin = time.process_time()
-        said = translate(models[name], job["sources"], job["steps"], int(size))
-        print(json.dumps({"seconds": time.process_time() - begin, "said": said}), flush=True)
+        translations = translate(models[name], job["sources"], job["steps"], int(size))
+        print(json.dumps({"seconds": time.process_time() - begin, "translations": translations}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Problems to tune on, with lists to measure on, for the scripts that compare ways of tuning."""
+"""Tuning problems with test lists, for the scripts that compare tuning methods."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ OTHERS = ("choose", "test")
 
 
 class Case:
-    """A problem, its features whose start weights are 0, the seed of its tuners, and other lists by their names."""
+    """A tuning problem, its new features (initial weight 0), the random seed of the tuners, and other lists by name."""
 
     def __init__(self, problem: Problem, seed: int, others: dict[str, TuningSet]) -> None:
         self.problem, self.seed, self.others = problem, seed, others
@@ -27,7 +27,7 @@ class Case:
         self.new = {name: own for name, own in columns.items() if not problem.start[own].any()}
 
     def tuning(self, tuner: str) -> Tuning:
-        """Return how a tuner is run with the seed."""
+        """Return the settings of a tuner with the seed of the case."""
         return settle({"tuner": tuner} | ({} if tuner == "expected" else {"seed": self.seed}))
 
     def score(self, rows: np.ndarray) -> float:
@@ -41,39 +41,39 @@ class Case:
 
 
 def listed(data: Path, part: str, work: Path | None = None) -> Lists:
-    """Return a list of the data, or the same in another folder with more features, and its reference."""
+    """Return an n-best list with its reference. `work`: folder of the same list with more features."""
     return Lists([str((work or data) / f"{part}.nbest.gz")], [str(data / f"{part}.en")], Filters(""))
 
 
 def listed_problem(data: Path, part: str, work: Path | None = None) -> Problem:
-    """Read such a list, to be tuned for BLEU from Moses' weights."""
+    """Read the list of `listed` as a tuning problem, with BLEU and Moses' weights as initial weights."""
     return read_problem(listed(data, part, work), str(data / "moses.ini"), settle({}))[0]
 
 
 def extracted(folder: Path, part: str) -> Extracted:
-    """Return what Moses' extractor wrote for a part of a folder of $MOSES_RERANK_DATA/tuning."""
+    """Return the files of Moses' extractor for a part, in a folder of $MOSES_RERANK_DATA/tuning."""
     return Extracted(*(str(folder / f"{part}.{kind}.dat.gz") for kind in ("features", "scores")))
 
 
 def extracted_problem(folder: Path, part: str) -> Problem:
-    """Read what Moses' extractor wrote, to be tuned for BLEU from the weights of the folder."""
+    """Read the files of Moses' extractor as a tuning problem, with BLEU and the initial weights of the folder."""
     return read_problem(extracted(folder, part), str(folder / "init.dense"), settle({}))[0]
 
 
 def cases(data: Path, works: list[Path]) -> Iterator[Case]:
-    """Read one problem after the other."""
+    """Yield the tuning problems of the data: one per work folder, or five seeds of extracted data."""
     if not works:
         problem, test = extracted_problem(data, "dev"), extracted(data, "test").read(METRIC)
         for seed in range(1, 6):
             yield Case(problem, 100 * seed, {"test": test})
     for work in works:
-        there = [part for part in OTHERS if (work / f"{part}.nbest.gz").exists()]
-        others = {part: listed(data, part, work).read(METRIC) for part in there}
+        parts = [part for part in OTHERS if (work / f"{part}.nbest.gz").exists()]
+        others = {part: listed(data, part, work).read(METRIC) for part in parts}
         yield Case(listed_problem(data, "dev", work), 1, others)
 
 
 def with_features(problem: Problem, columns: dict[str, np.ndarray]) -> Problem:
-    """Return a problem that has no sparse features with new ones, each (N,) by its name, that may have any weight."""
+    """Return a problem without sparse features with new features: (N,) values by name, without bounds on weights."""
     candidates, count = problem.candidates, len(columns)
     space = FeatureSpace((*candidates.space.dense, *((name, 1) for name in columns)))
     wider = replace(
@@ -87,10 +87,10 @@ def with_features(problem: Problem, columns: dict[str, np.ndarray]) -> Problem:
 
 
 def sampled(case: Case, sentences: int, draw: int) -> Case:
-    """Return the case with some sentences of dev, and the others as a list of its own."""
+    """Return the case with some random sentences of dev, and the other sentences as the additional list `rest`."""
     count = len(case.problem.candidates.sentences)
     if not 0 < sentences < count:
-        raise SystemExit(f"--sentences: expected 1 to {count - 1}, so that there is a rest, found {sentences}")
+        raise SystemExit(f"--sentences: expected 1 to {count - 1}, so that other sentences remain, found {sentences}")
     order = np.random.default_rng(draw).permutation(count)  # (n,)
     part, rest = case.problem.of(np.sort(order[:sentences])), case.problem.of(np.sort(order[sentences:]))
     return Case(part, case.seed, {"rest": TuningSet(rest.candidates, rest.statistics), **case.others})

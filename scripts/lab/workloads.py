@@ -1,4 +1,4 @@
-"""What several benchmarks measure."""
+"""Naive scoring and n-best lists, for several benchmarks."""
 
 import itertools
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from moses_io.nbest import read_nbest
 def read_sentences(
     data: Path, count: int = 0, candidates: int = 0, part: str = "test", language: str = "de"
 ) -> list[Sentence]:
-    """Read the first sentences of a folder's list, and the first candidates of each (0: all)."""
+    """Return the first `count` sentences of a list with their first `candidates` candidates (0: all)."""
     sources = read_lines(str(data / f"{part}.{language}"))
     return [
         Sentence(
@@ -34,15 +34,15 @@ def read_sentences(
 
 
 class Batch(NamedTuple):
-    """Candidates that are scored together, each beside its own source."""
+    """Candidates that are scored together, each with its own copy of the source."""
 
-    numbers: list[int]  # of the candidates, in the order of the list
+    numbers: list[int]  # indices of the candidates in the list
     source: Tensor  # (B, S)
     target: Tensor  # (B, J+1)
 
 
 def batches_of(model: Model, sentences: list[Sentence], rows: int) -> Iterator[Batch]:
-    """Yield all candidates, sorted by length, so many rows a batch, where the model is."""
+    """Yield batches of all candidates, sorted by length, with `rows` candidates each, on the device of the model."""
     pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     if model.config.direction == "backward":
         pairs = [pair[::-1] for pair in pairs]
@@ -56,7 +56,7 @@ def batches_of(model: Model, sentences: list[Sentence], rows: int) -> Iterator[B
 
 @torch.inference_mode()
 def score_batch(model: Model, batch: Batch) -> Tensor:
-    """(B,) log p of candidates, from their first words, with all logits of a batch at once."""
+    """Return (B,) log p of complete candidates, with all logits of a batch computed at once."""
     outputs, _ = model.network.decode(model.network.encode(batch.source), batch.target)
     logits = functional.linear(outputs, model.network.softmax.weight, model.network.softmax.bias)  # (J, B, V)
     wanted = batch.target[:, 1:].t()  # (J, B)
@@ -65,7 +65,7 @@ def score_batch(model: Model, batch: Batch) -> Tensor:
 
 
 def naive(model: Model, sentences: list[Sentence], rows: int = 256) -> np.ndarray:
-    """Score without sharing."""
+    """Return (N,) log p of all candidates, computed separately for each candidate."""
     sums = np.empty(sum(len(each.hypotheses) for each in sentences))
     for batch in batches_of(model, sentences, rows):
         sums[batch.numbers] = score_batch(model, batch).cpu().numpy()

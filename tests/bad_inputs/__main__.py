@@ -1,8 +1,8 @@
-"""Try to break every command with bad input: python tests/bad_inputs FOLDER [--only TEXT] [--show].
+"""Run every command with bad input: python tests/bad_inputs FOLDER [--only TEXT] [--show].
 
-Each case runs in a folder and a process of its own. It is wrong to end in a traceback, to take over 30 s or 2 GB, to
-accept what must be refused, to leave a half file, or to say more than one line that can be read. The exit status is 1
-if a case ended so.
+Each case runs in its own folder and process. A case fails if the command ends with a traceback, takes over 30 s or
+2 GB, accepts input that must be an error, leaves an incomplete file, or does not report the error in one readable
+line. The exit status is 1 if a case fails.
 """
 
 import argparse
@@ -37,7 +37,7 @@ KINDS = (
 
 
 def main() -> int:
-    """Run all cases and print those that ended wrong."""
+    """Run all cases and print those that fail."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def judge(case: Case, place: Path) -> tuple[Outcome, list[str]]:
-    """Run a case, keep its folder only if it ends wrong, and say what is wrong."""
+    """Run a case and return its outcome and faults. Its folder is kept only if there are faults."""
     shutil.rmtree(place, ignore_errors=True)
     outcome = attempt(case, place)
     wrong = faults(case, outcome)

@@ -1,4 +1,4 @@
-"""One attempt to break a command, in a process of its own, and what is wrong with how it ended."""
+"""One case of bad input: a command that runs in its own process, its outcome and its faults."""
 
 import os
 import re
@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECONDS, MEGABYTES, LINE = 30, 2000, 600
-"""What a command may take, and the length of what it says is wrong."""
+"""Limits of time and memory of a command, and of the length of its error message."""
 
 LIMIT = 8 * 2**30
-"""Bytes after which the system refuses memory to a case, for the sake of what else is at work."""
+"""Bytes of memory that a case can allocate, to protect other processes of the machine."""
 
 REFUSED, EITHER = frozenset({2}), frozenset({0, 2})
 
 TALKING = ("validate", "explain", "evaluate", "features", "presets", "run", "study")
-"""Commands whose stdout is for people."""
+"""Commands whose stdout is a text for users."""
 
 OWN = re.compile(r"(work|cache|model|\..+\.scored)(/|$)")
-"""Folders in which commands may change files; the last has what was scored of a list before its fault."""
+"""Paths that commands may change. The last one contains the scores of a list before its fault."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -31,9 +31,10 @@ _MANY = re.compile(r"\{(\S+?)\*([0-9]+)\}")
 
 
 def read_lines(name: str) -> list[tuple[str, frozenset[int]]]:
-    """Return the lines of a file in `lines/`, and the exit statuses that are right: both where a line begins with `? `.
+    """Return the lines of a file in `lines/` with their expected exit statuses.
 
-    `{x*300}` stands for 300 of them, `\\x1b` for a character.
+    If a line begins with `? `, both exit statuses are correct. `{x*300}` stands for 300 times `x`, and `\\x1b` for the
+    character with this code.
     """
     lines = (Path(__file__).parent / "lines" / f"{name}.txt").read_text().removesuffix("\n").split("\n")
     texts = [_MANY.sub(lambda many: many[1] * int(many[2]), line.encode().decode("unicode_escape")) for line in lines]
@@ -42,9 +43,12 @@ def read_lines(name: str) -> list[tuple[str, frozenset[int]]]:
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments of `moses-rerank` in a folder with these files; `statuses` are the exit statuses that are right.
+    """A command in a folder with the given files.
 
-    A file's content is bytes, or the target of a symbolic link as text.
+    Attributes:
+        arguments: the arguments of `moses-rerank`.
+        files: the contents by name, as bytes, or the target of a symbolic link as text.
+        statuses: the correct exit statuses.
     """
 
     name: str
@@ -56,22 +60,22 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended."""
+    """The result of running a case."""
 
     status: int
-    """Exit status, or minus the number of the signal."""
+    """Exit status, or the negative number of the signal."""
     seconds: float
     megabytes: float
     out: str
     err: str
     left: tuple[str, ...]
-    """Files that were not there before."""
+    """New files."""
     changed: tuple[str, ...]
-    """Files of the case that are not what they were."""
+    """Files of the case that were changed or removed."""
 
 
 def attempt(case: Case, folder: Path) -> Outcome:
-    """Run a case in a folder of its own, in a copy of this process, which has loaded what takes long."""
+    """Run a case in its own folder, in a fork of this process, which has already loaded slow modules."""
     work, streams = folder / "work", folder / "streams"
     work.mkdir(parents=True)
     streams.mkdir()
@@ -140,9 +144,9 @@ def _wait(child: int, begin: float) -> tuple[int, int]:
 
 
 def faults(case: Case, outcome: Outcome) -> list[str]:
-    """Return what is wrong with how a case ended."""
+    """Return the faults of an outcome, as short descriptions."""
     lines = [line for line in outcome.err.split("\n") if line]
-    said = [line for line in lines if line.startswith("moses-rerank")]
+    messages = [line for line in lines if line.startswith("moses-rerank")]
     shown = outcome.err + (outcome.out if case.arguments[0] in TALKING else "")
     refused = outcome.status == 2
     wrong = {
@@ -152,10 +156,10 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
         f"over {SECONDS} s": outcome.seconds > SECONDS,
         f"{outcome.megabytes:.0f} MB": outcome.megabytes > MEGABYTES,
         "controls on the terminal": bool(_CONTROLS.search(shown)),
-        "not one line of reason": refused and case.arguments[0] != "validate" and len(said) != 1,
-        "the reason is not the last line": refused and bool(said) and lines[-1] != said[-1],
-        "a long reason": any(len(line) > LINE for line in said),
-        "repeats its input": any(len(word) > 200 for line in said for word in line.split(" ")),
+        "not one line of reason": refused and case.arguments[0] != "validate" and len(messages) != 1,
+        "the reason is not the last line": refused and bool(messages) and lines[-1] != messages[-1],
+        "a long reason": any(len(line) > LINE for line in messages),
+        "repeats its input": any(len(word) > 200 for line in messages for word in line.split(" ")),
         "an output": refused and any(not OWN.match(name) for name in outcome.left),
         "an input changed": any(not OWN.match(name) for name in outcome.changed),
         "a half file": any(Path(name).name.startswith(".") and Path(name).name != ".lock" for name in outcome.left),

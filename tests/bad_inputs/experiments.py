@@ -1,4 +1,4 @@
-"""Experiment files that cannot be meant, and folders of results that were altered."""
+"""Wrong experiment files and altered folders of results."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +74,7 @@ RECORDS = {
 
 
 def experiment_cases(valid: Path) -> Iterator[Case]:
-    """Each experiment file with one fault, and each altered folder of results."""
+    """Yield a case for each experiment file with one fault and for each altered folder of results."""
     for kind in ("models", "features", "tuning"):
         for line, statuses in read_lines(kind):
             yield _case(

@@ -1,4 +1,4 @@
-"""Features that are not there, and files of features that are none."""
+"""Wrong feature requests, and wrong files of features and caches."""
 
 import gzip
 from collections.abc import Iterator
@@ -62,12 +62,12 @@ TABLES = {
 
 
 def feature_cases(valid: Path) -> Iterator[Case]:
-    """Each feature asked for, each table that is none, and caches that are none."""
+    """Yield a case for each wrong request, each wrong table and each wrong cache."""
     score = ("score", f"{valid}/nbest", "--source", f"{valid}/dev.de", "--output", "out")
     for number, (text, statuses) in enumerate(read_lines("requests")):
-        asked = text.replace("{valid}", str(valid))
+        request = text.replace("{valid}", str(valid))
         yield Case(
-            f"feature {number} {text[:50]}", (*score, "--feature", asked), {"evilmod.py": OWN}, statuses=statuses
+            f"feature {number} {text[:50]}", (*score, "--feature", request), {"evilmod.py": OWN}, statuses=statuses
         )
     for kind, contents in TABLES.items():
         for name, content in contents.items():

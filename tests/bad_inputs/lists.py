@@ -1,4 +1,4 @@
-"""Lists that Moses would not write, for every command that reads one."""
+"""Wrong and unusual n-best lists for every command that reads one."""
 
 import bz2
 import gzip
@@ -11,15 +11,15 @@ from case import EITHER, REFUSED, Case
 from valid import init_files
 
 BOMB = 50_000_000
-"""Bytes of a line in packed files."""
+"""Bytes of a line in compressed files."""
 
 
 def list_cases(valid: Path) -> Iterator[Case]:
-    """Each bad list with each command, and good ones with random bytes changed."""
+    """Yield a case for each bad list and each command, and for valid lists with random changes."""
     good = (valid / "nbest").read_bytes()
     for name, content in bad_lists(good).items():
         for command, arguments in readers(valid, "list").items():
-            blind = command == "explain" or (name, command) == ("id beyond", "merge")  # reads no more; has no source
+            blind = command == "explain" or (name, command) == ("id beyond", "merge")  # stops reading; has no source
             yield Case(f"list {name}: {command}", arguments, {"list": content}, statuses=EITHER if blind else REFUSED)
     for name, content in odd_lists(good).items():
         for command, arguments in readers(valid, "list").items():
@@ -58,7 +58,7 @@ def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
 
 
 def bad_lists(good: bytes) -> dict[str, bytes]:
-    """Return lists that no command may take."""
+    """Return lists that every command must reject."""
     lines = good.split(b"\n")
     first, second = lines[0] + b"\n", lines[1] + b"\n"
     fields = lines[0].split(b" ||| ")
@@ -98,7 +98,7 @@ def bad_lists(good: bytes) -> dict[str, bytes]:
 
 
 def odd_lists(good: bytes) -> dict[str, bytes]:
-    """Return lists that some commands may take."""
+    """Return unusual lists, which commands may accept or reject."""
     lines = good.split(b"\n")
     return {
         "empty": b"",
@@ -144,7 +144,7 @@ def odd_lists(good: bytes) -> dict[str, bytes]:
 
 
 def spoil(good: bytes, rng: random.Random) -> bytes:
-    """Return a list with some bytes changed, left out, doubled, or put somewhere else."""
+    """Return a list in which some bytes are changed, deleted, repeated or inserted."""
     content = bytearray(good)
     for _ in range(rng.randint(1, 6)):
         place, size = rng.randrange(len(content)), rng.randint(1, 40)

@@ -1,4 +1,4 @@
-"""Model folders that were altered."""
+"""Altered folders of models and rerankers."""
 
 import json
 import struct
@@ -82,7 +82,7 @@ CONFIGS = {
 
 
 def model_cases(valid: Path) -> Iterator[Case]:
-    """Each altered folder where a command reads one."""
+    """Yield a case for each altered model folder and each wrong checkpoint."""
     files = {path.name: path.read_bytes() for path in (valid / "forward").iterdir() if path.is_file()}
     altered = dict(_altered(files))
     for name, parts in altered.items():
@@ -116,7 +116,7 @@ def model_cases(valid: Path) -> Iterator[Case]:
 
 
 def reranker_cases(valid: Path) -> Iterator[Case]:
-    """Folders of a reranker that were altered."""
+    """Yield a case for each altered folder of a reranker."""
     folder = valid / "reranker"
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     manifest = json.loads(files["reranker.json"])

@@ -1,4 +1,4 @@
-"""Arguments out of their range, names that are none, outputs that cannot be, and files of Moses' extractor."""
+"""Arguments out of range, unknown names, outputs that cannot be written, and files of Moses' extractor."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ from valid import train_files
 
 
 def setting_cases(valid: Path) -> Iterator[Case]:
-    """Arguments that must be refused."""
+    """Yield a case for each wrong argument, output and file of Moses' extractor."""
     nbest, reference = f"{valid}/nbest", ("--reference", f"{valid}/dev.en")
     tune = ("tune", nbest, *reference, "--initial-weights", f"{valid}/moses.ini", "--output", "out")
     for text, statuses in read_lines("tune"):
@@ -35,14 +35,14 @@ def setting_cases(valid: Path) -> Iterator[Case]:
 
 
 def _retune(valid: Path) -> tuple[str, ...]:
-    """Arguments without a decoder that would do."""
+    """Return arguments of `retune` with a decoder that fails."""
     corpus = ("--corpus", f"{valid}/train", "--f", "de", "--e", "en")
     tuned = (f"{valid}/dev.de", f"{valid}/dev.en", "/bin/false", f"{valid}/moses.ini")
     return (*tuned, *corpus, "--working-dir", "work")
 
 
 def _outputs(valid: Path) -> Iterator[Case]:
-    """Where nothing can be written, and what must not be written over."""
+    """Yield cases of outputs that cannot be written or must not be overwritten."""
     score = ("score", f"{valid}/nbest", "--source", f"{valid}/dev.de", "--feature", "length")
     rerank = ("rerank", "list", "--weights", "ini")
     files = {"list": (valid / "nbest").read_bytes(), "ini": (valid / "moses.ini").read_bytes(), "link": "list"}
@@ -64,7 +64,7 @@ def _outputs(valid: Path) -> Iterator[Case]:
 
 
 def _extractor(valid: Path) -> Iterator[Case]:
-    """Files of Moses' extractor, with faults."""
+    """Yield cases of faulty files of Moses' extractor."""
     features = b"FEATURES_TXT_BEGIN_0 0 2 2 a b\n1 2\n3 4\nFEATURES_TXT_END_0\n"
     scores = b"SCORES_TXT_BEGIN_0 0 2 9 BLEU\n1 2 1 2 1 2 1 2 3\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_0\n"
     spoiled = {

@@ -1,4 +1,4 @@
-"""Texts as source, reference, translation and training corpus."""
+"""Wrong and unusual texts as source, reference, translation and training corpus."""
 
 import gzip
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from valid import SENTENCES, init_files, train_files
 
 
 def text_cases(valid: Path) -> Iterator[Case]:
-    """Each text in each place where a command reads one."""
+    """Yield a case for each text and each argument that is a text."""
     good = (valid / "dev.en").read_bytes()
     for name, content in bad_texts(good).items():
         for command, arguments in readers(valid).items():
@@ -59,7 +59,7 @@ def readers(valid: Path) -> dict[str, tuple[str, ...]]:
 
 
 def bad_texts(good: bytes) -> dict[str, bytes]:
-    """Return texts that no command may take."""
+    """Return texts that every command must reject."""
     return {
         "empty": b"",
         "one line": good.split(b"\n")[0] + b"\n",
@@ -70,7 +70,7 @@ def bad_texts(good: bytes) -> dict[str, bytes]:
 
 
 def odd_texts(good: bytes) -> dict[str, bytes]:
-    """Return texts that some commands may take."""
+    """Return unusual texts, which commands may accept or reject."""
     return {
         "blank lines": b"\n" * SENTENCES,
         "blanks": b"   \n" * SENTENCES,

@@ -1,4 +1,4 @@
-"""Good files, of which cases spoil one at a time."""
+"""Valid files. Each case replaces one of them."""
 
 import contextlib
 import gzip
@@ -18,7 +18,7 @@ SMALL = ("embedding_size=8", "hidden_size=8", "attention_size=8", "epochs=1", "m
 
 
 def make_valid(folder: Path) -> Path:
-    """Make a folder with a list, its texts, weights, tables, two models and a reranker, unless it is there."""
+    """Make a folder with a list, its texts, weights, tables, two models and a reranker, unless it exists."""
     if (folder / "reranker").exists():
         return folder
     folder.mkdir(parents=True)
@@ -76,13 +76,13 @@ def train_files(folder: Path) -> list[str]:
 
 
 def init_files(valid: Path, but: str = "") -> list[str]:
-    """Return the files, but for one, that `init` needs beside a list."""
+    """Return the files that `init` needs next to a list, except the file `but`."""
     names = ("dev.de", "dev.en", "train.de", "train.en", "moses.ini")
     return [str(valid / name) for name in names if name != but]
 
 
 def warm_up(valid: Path, folder: Path) -> None:
-    """Load and compile what commands need, so that the processes of the cases begin with it."""
+    """Load modules and compile code in this process, so forked processes of cases start quickly."""
     folder.mkdir(exist_ok=True)
     texts = ["--source", f"{valid}/dev.de"]
     models = ["--feature", f"neural:{valid}/forward", "--feature", f"kenlm:{valid}/arpa", "--feature", "consensus:chrf"]

@@ -1,4 +1,4 @@
-"""Weight files that Moses would not read, and answers of its tuners that they would not give."""
+"""Wrong and unusual weight files, and wrong outputs of Moses' tuners."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +44,7 @@ ODD = {
 
 
 def weight_cases(valid: Path) -> Iterator[Case]:
-    """Each weight file where one is read, and each answer of a tuner."""
+    """Yield a case for each weight file and each command that reads one, and for each output of a tuner."""
     for contents, statuses in ((BAD, REFUSED), (ODD, EITHER)):
         for name, content in contents.items():
             for command, arguments in weight_readers(valid).items():

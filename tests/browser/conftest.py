@@ -1,4 +1,4 @@
-"""A page of sentences of the sample, and headless Chromium to look at it."""
+"""A report page with sentences of the sample, and headless Chromium to open it."""
 
 import gzip
 import os
@@ -29,7 +29,7 @@ from rerank.report.page import Chunks, index, overview, page
 from rerank.report.tables import Section
 
 SENTENCES = 30
-"""Of the sample; `ODD` ones follow, and one without candidates."""
+"""Number of sentences of the sample. The sentences of `ODD` and a sentence without candidates follow."""
 
 ODD = {
     "das <b>Haus</b>": ["the <script>alert(1)</script> house", "the <b>house</b>"],
@@ -44,7 +44,7 @@ FIGURE = (
 
 @dataclass(frozen=True)
 class Explored:
-    """A set, its scored list, and what is made up of it."""
+    """A data set with its scored list, and artificial estimates and attention."""
 
     nbest: Path
     reranked: Reranked
@@ -66,7 +66,7 @@ class Explored:
 
 @pytest.fixture(scope="session")
 def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored:
-    """The best candidates by Moses' weights and by others, with estimates and attention that are made up."""
+    """The best candidates by Moses' weights and by other weights, with artificial estimates and attention."""
     nbest = tmp_path_factory.mktemp("explored") / "list"
     with gzip.open(sample / "test.nbest.gz", "rb") as stream:
         lines = list(takewhile(lambda line: int(line.split(b" ")[0]) < SENTENCES, stream))
@@ -102,7 +102,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
 
 
 def made_up(seed: int, source: str, target: str) -> Any:
-    """(J, I) rows that sum to 1."""
+    """Return random attention (J, I) with rows that sum to 1."""
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.ones(len(tokens(source))), len(tokens(target))).astype(np.float32)
 
@@ -136,14 +136,14 @@ def report(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="session")
 def unjudged(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same without references."""
+    """The report page without references."""
     unknown = replace(explored, reranked=replace(explored.reranked, references=[]))
     return write_page(unknown, tmp_path_factory.mktemp("unjudged") / "report.html")
 
 
 @pytest.fixture(scope="session")
 def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same, of a joined list, with a first sentence of 60 words, whose translation has 61."""
+    """The report page of a merged list. Its first sentence has 60 words and a translation of 61 words."""
     folder, reranked = tmp_path_factory.mktemp("long"), explored.reranked
     lists = re.sub(rb" \|\|\|(?= Lex)", b" ||| FromA= 1 FromB= 0", explored.nbest.read_bytes())
     (folder / "list").write_bytes(lists)
@@ -161,7 +161,7 @@ def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def luminance() -> Callable[[str], float]:
-    """Return what gives the relative luminance of an opaque colour, as WCAG defines it."""
+    """Return a function that computes the relative luminance of an opaque colour, as WCAG defines it."""
 
     def of(colour: str) -> float:
         parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
@@ -192,7 +192,10 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def browse(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
-    """Open the page, of some width and in light or dark, and wait until it is ready; nothing may be on the console."""
+    """Return a function that opens a page, given a window width and a colour scheme, and waits until it is ready.
+
+    A message on the browser console is an error.
+    """
     from selenium.webdriver.support.ui import WebDriverWait
 
     def open_page(

@@ -39,7 +39,7 @@ def press(browser: Any, keys: str) -> None:
 
 
 def opened(browser: Any, sentence: int) -> None:
-    """Wait until a sentence is there with all that belongs to it, and the address names it."""
+    """Wait until a sentence and its candidates are displayed, and check the address."""
     wait(browser, "document.querySelector('#reading h2')?.textContent === arguments[0]", f"Sentence {sentence}")
     wait(browser, "document.querySelector('.candidates') !== null")
     assert browser.current_url.endswith(f"#s{sentence}")
@@ -75,7 +75,7 @@ def test_search_and_filters(browse: Browse, explored: Any) -> None:
     assert browser.switch_to.active_element.get_attribute("id") == "search"
 
 
-def test_the_list_sorts(browse: Browse, explored: Any) -> None:
+def test_the_list_is_sorted_by_its_columns(browse: Browse, explored: Any) -> None:
     browser, gains = browse(), {change.sentence: change.gain or 0.0 for change in explored.changes}
     fell, rose = (sorted(gains, key=lambda number: (sign * gains[number], number)) for sign in (1, -1))
     assert ids(browser)[: len(gains)] == rose and gains[rose[0]] > 0 > gains[fell[0]]
@@ -126,7 +126,7 @@ def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: An
     assert browser.switch_to.active_element.get_attribute("id") == "search"
 
 
-def test_back_leads_to_where_the_reading_began(browse: Browse) -> None:
+def test_the_back_button_returns_to_the_previous_view(browse: Browse) -> None:
     for began, seen in (("#charts", "charts"), ("#sentences", "sentences")):
         browser = browse(began)
         browser.execute_script("location.hash = 's7'")
@@ -138,7 +138,7 @@ def test_back_leads_to_where_the_reading_began(browse: Browse) -> None:
         assert (abs(top) < 2, focused.text == "7") == (began == "#charts", began == "#sentences")
 
 
-def test_an_address_of_no_sentence(browse: Browse) -> None:
+def test_an_address_of_a_missing_sentence_shows_a_message(browse: Browse) -> None:
     browser = browse("#s99999")
     assert texts(browser, "#failure") == ["There is no sentence 99999"]
     for shown in ("#failure", ".list"):
@@ -148,7 +148,7 @@ def test_an_address_of_no_sentence(browse: Browse) -> None:
     assert not browser.find_element(BY, "#failure").is_displayed()
 
 
-def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Any) -> None:
+def test_candidates_are_sorted_and_show_their_values(browse: Browse, explored: Any) -> None:
     change = next(each for each in explored.changes if each.gain and each.sentence < 30)
     browser = browse(f"#s{change.sentence}")
     opened(browser, change.sentence)
@@ -169,7 +169,7 @@ def test_candidates_sort_and_show_their_numbers(browse: Browse, explored: Any) -
 
 
 @pytest.mark.parametrize("sentence", [30, 32])
-def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any, sentence: int) -> None:
+def test_heat_maps_show_the_attention_of_the_models(browse: Browse, explored: Any, sentence: int) -> None:
     browser = browse(f"#s{sentence}")
     opened(browser, sentence)
     changed = explored.reranked.before[sentence] != explored.reranked.after[sentence]
@@ -192,8 +192,11 @@ def test_heat_maps_have_the_numbers_of_the_models(browse: Browse, explored: Any,
     assert texts(browser, ".phrases li")[0].startswith(f"{source[0]} → ")
 
 
-def test_what_was_looked_at_before_makes_no_difference(browse: Browse, explored: Any) -> None:
-    """A sentence opened twice before its candidates are there has them once; its maps are of the reranked choice."""
+def test_sentences_opened_before_do_not_change_the_view(browse: Browse, explored: Any) -> None:
+    """A sentence that is opened twice before its candidates are loaded has them once.
+
+    Its maps are those of the reranked choice.
+    """
     changed = next(each for each in range(20) if explored.reranked.before[each] != explored.reranked.after[each])
     kept = next(each for each in range(20) if explored.reranked.before[each] == explored.reranked.after[each])
     browser = browse("")
@@ -205,7 +208,7 @@ def test_what_was_looked_at_before_makes_no_difference(browse: Browse, explored:
     assert texts(browser, ".switch [aria-pressed=true]") in ([], [RERANKED])
 
 
-def test_nothing_of_the_list_is_read_as_html(browse: Browse) -> None:
+def test_html_in_the_list_is_escaped(browse: Browse) -> None:
     browser = browse("#s30")
     opened(browser, 30)
     words = texts(browser, ".candidates td.words > span")
@@ -236,7 +239,7 @@ def test_without_references_the_clearest_decision_is_first(browse: Browse, explo
     assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "best" not in texts(browser, ".tag")
 
 
-def test_other_writing(browse: Browse) -> None:
+def test_other_scripts_and_writing_directions(browse: Browse) -> None:
     browser = browse("#s31")
     opened(browser, 31)
     direction = "return [...document.querySelectorAll('dd')].map((each) => getComputedStyle(each).direction)"
@@ -249,12 +252,12 @@ def test_other_writing(browse: Browse) -> None:
     assert r"going \x1b[2J東京" in texts(browser, ".candidates td.words > span")
 
 
-def test_a_sentence_without_candidates(browse: Browse) -> None:
+def test_a_sentence_without_candidates_shows_a_message(browse: Browse) -> None:
     browser = browse("#s33")
     wait(browser, "document.querySelector('#reading').textContent.includes('no candidates of this sentence')")
 
 
-def test_what_is_shown_can_be_saved(browse: Browse, explored: Any, tmp_path: Path) -> None:
+def test_the_displayed_sentences_can_be_saved(browse: Browse, explored: Any, tmp_path: Path) -> None:
     browser = browse()
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     click(browser, "[value='changed']")
@@ -274,7 +277,7 @@ def test_what_is_shown_can_be_saved(browse: Browse, explored: Any, tmp_path: Pat
 
 
 @pytest.mark.parametrize("fragment", ["", "#s3"])
-def test_a_narrow_window_has_no_sideways_scroll(browse: Browse, fragment: str) -> None:
+def test_a_narrow_window_has_no_horizontal_scroll(browse: Browse, fragment: str) -> None:
     browser = browse(fragment, width=400)
     if fragment:
         opened(browser, 3)
@@ -282,8 +285,10 @@ def test_a_narrow_window_has_no_sideways_scroll(browse: Browse, fragment: str) -
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(browse: Browse, explored: Any, luminance: Luminance, scheme: str) -> None:
-    """Contrast of 4.5, which WCAG asks for."""
+def test_text_has_enough_contrast_in_light_and_dark(
+    browse: Browse, explored: Any, luminance: Luminance, scheme: str
+) -> None:
+    """WCAG requires a contrast of 4.5."""
     browser = browse(f"#s{explored.changes[0].sentence}", scheme=scheme)
     opened(browser, explored.changes[0].sentence)
     colours = "const s = getComputedStyle(document.querySelector(arguments[0])); return [s.color, s.backgroundColor]"
@@ -297,7 +302,7 @@ def test_text_can_be_read_in_light_and_dark(browse: Browse, explored: Any, lumin
 
 
 @pytest.mark.parametrize("name", ["index", "chunk-0"])
-def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_path: Path, name: str) -> None:
+def test_damaged_data_show_a_message(browse: Browse, report: Path, tmp_path: Path, name: str) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text(re.sub(f'id="{name}">[^<]*', f'id="{name}">AAAA', report.read_text(encoding="utf-8")), "utf-8")
     browser = browse("#s3", path=broken, ready=name != "index")
@@ -305,7 +310,7 @@ def test_data_that_cannot_be_read_are_told(browse: Browse, report: Path, tmp_pat
     assert texts(browser, "#failure")[0].startswith("The sentences cannot be shown: ")
 
 
-def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, explored: Any) -> None:
+def test_the_displayed_changed_sentences_are_printed(browse: Browse, explored: Any) -> None:
     browser, improved = browse(), [change for change in explored.changes if change.gain and change.gain > 0]
     for kind, changes in (("all", explored.changes), ("rose", improved)):
         click(browser, f"[value='{kind}']")
@@ -317,8 +322,8 @@ def test_on_paper_stand_the_changed_sentences_that_are_shown(browse: Browse, exp
         assert texts(browser, "#printed article") == []
 
 
-def test_candidates_can_be_read_in_a_narrow_window_and_on_paper(browse: Browse, report: Path, long: Path) -> None:
-    """Their texts without a scroll, on paper the bars too."""
+def test_candidates_fit_into_a_narrow_window_and_on_paper(browse: Browse, report: Path, long: Path) -> None:
+    """In a narrow window the texts fit without scrolling, on paper the bars fit as well."""
     ends = (
         "return Math.max(...[...document.querySelectorAll(arguments[0])]"
         ".map((each) => each.getBoundingClientRect().right))"
@@ -334,15 +339,15 @@ def test_candidates_can_be_read_in_a_narrow_window_and_on_paper(browse: Browse, 
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_numbers_of_which_nothing_is_left_have_no_sign(browse: Browse) -> None:
-    """`signed` is a function of the page's module, so that only what is shown can be looked at."""
+def test_numbers_rounded_to_zero_have_no_sign(browse: Browse) -> None:
+    """The function `signed` is internal to the page's module, so only displayed values can be checked."""
     browser = browse("#s3")
     opened(browser, 3)
     shown = [*texts(browser, ".reason b"), *texts(browser, ".candidates td")]
     assert not [number for number in shown if re.fullmatch("[+\N{MINUS SIGN}]0[.]0*", number)]
 
 
-def test_on_paper_stands_the_sentence_that_is_read(browse: Browse) -> None:
+def test_the_open_sentence_is_printed(browse: Browse) -> None:
     browser = browse("#s30")
     opened(browser, 30)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
@@ -364,8 +369,8 @@ def test_arrow_keys_move_over_the_cells_of_a_map(browse: Browse, explored: Any) 
     for key, (j, i) in (("right", (0, 0)), ("left", (0, 0)), ("right", (0, 1)), ("down", (1, 1)), ("up", (0, 1))):
         press(browser, KEYS[key])
         words = (f"\u2068{line.split(' ')[place]}\u2069" for line, place in ((target, j), (source, i)))
-        told = f"{' on '.join(words)}: {attention[j, i]:.4f}"
-        assert texts(browser, ".map:first-child output")[0].rstrip("0") == told.rstrip("0")
+        message = f"{' on '.join(words)}: {attention[j, i]:.4f}"
+        assert texts(browser, ".map:first-child output")[0].rstrip("0") == message.rstrip("0")
     assert browser.current_url.endswith("#s32")
 
 
@@ -375,14 +380,14 @@ def test_a_list_without_phrases_has_maps_of_links(browse: Browse) -> None:
     assert texts(browser, ".map h4")[-1] == "Moses: links of words"
 
 
-def test_places_are_those_of_moses_or_of_the_joined_list(browse: Browse, report: Path, long: Path) -> None:
+def test_positions_are_those_of_moses_or_of_the_merged_list(browse: Browse, report: Path, long: Path) -> None:
     for path, about in ((report, "position in the list, as ranked by Moses"), (long, "position in the merged list")):
         browser = browse("#s0", path=path)
         opened(browser, 0)
         assert browser.find_element(BY, ".candidates th").get_attribute("title") == about
 
 
-def test_the_map_of_a_long_sentence_is_drawn_when_it_is_asked_for(browse: Browse, long: Path) -> None:
+def test_the_map_of_a_long_sentence_is_drawn_on_request(browse: Browse, long: Path) -> None:
     browser = browse("#s0", path=long)
     opened(browser, 0)
     assert texts(browser, ".map button") == ["Show 61 \N{MULTIPLICATION SIGN} 60 cells"]

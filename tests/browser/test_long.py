@@ -1,4 +1,7 @@
-"""The page of a run over a long list, of Multi30k where its data are, else of the sample, with a tiny model."""
+"""The report page of a run over a long list with a tiny model.
+
+The list is that of Multi30k if the variable `MOSES_RERANK_DATA` is set, else that of the sample.
+"""
 
 import gzip
 import os
@@ -52,7 +55,7 @@ fallback = false
 
 
 class Long(NamedTuple):
-    """The folder of a run; how many sentences and candidates its test list has."""
+    """The folder of a run, and the numbers of sentences and candidates of its test list."""
 
     folder: Path
     sentences: int
@@ -64,14 +67,14 @@ class Long(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, packed or not."""
+    """Yield the lines of a file, compressed or not."""
     packed = path.with_name(f"{path.name}.gz")
     with gzip.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open(encoding="utf-8") as stream:
         yield from stream
 
 
 def run(data: Path, folder: Path) -> Long:
-    """Run on the first lines of each file; one candidate of the test list has a tag of a script."""
+    """Run an experiment on the first lines of each file. One candidate of the test list contains a script tag."""
     for name, size in SIZES.items():
         for side in ("de", "en"):
             lines = islice(lines_of(data / f"{name}.{side}"), size)
@@ -99,7 +102,7 @@ def long(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Long:
 
 
 def wait(browser: Any, script: str, *arguments: object) -> Any:
-    """Return what a script gives as soon as it gives something."""
+    """Return the result of a script as soon as it is true or not empty."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     return WebDriverWait(browser, 20, 0.02).until(lambda driver: driver.execute_script(f"return {script}", *arguments))
@@ -133,7 +136,7 @@ def test_a_sentence_is_found_opened_and_its_candidates_sorted(browse: Browse, lo
     assert candidates[1].startswith(SCRIPT) and browser.title.startswith(f"Sentence {ODD}, ")
 
 
-def test_a_map_has_the_numbers_of_the_model(browse: Browse, long: Long) -> None:
+def test_a_map_shows_the_attention_of_the_model(browse: Browse, long: Long) -> None:
     source, chosen = (
         tuple(tokens(read_lines(str(long.folder / name))[ODD])) for name in ("test.de", "work/test.reranked")
     )
@@ -146,8 +149,8 @@ def test_a_map_has_the_numbers_of_the_model(browse: Browse, long: Long) -> None:
     np.testing.assert_allclose(shown, aligned.attention.ravel(), rtol=0, atol=1e-3)
 
 
-def test_the_page_is_small_and_soon_there(browse: Browse, long: Long) -> None:
-    """Of three openings, the middle one: the machine may have other things to do."""
+def test_the_page_is_small_and_opens_quickly(browse: Browse, long: Long) -> None:
+    """The time is the median of three openings, because the machine may be busy."""
     megabytes = long.page.stat().st_size / 1e6
     ready = "performance.getEntriesByName('ready')[0].startTime"
     seconds = statistics.median(wait(browse(path=long.page), ready) / 1000 for _ in range(3))

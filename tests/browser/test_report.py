@@ -1,4 +1,4 @@
-"""The page that a run writes, with its own charts and with attention of a model."""
+"""The report page of a run, with its charts and the attention of a model."""
 
 import gzip
 import shutil
@@ -61,8 +61,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory, sample: Path, pointed: dict[st
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_can_be_read_in_a_narrow_window(browse: Browse, ran: Path, luminance: Luminance, scheme: str) -> None:
-    """Links in charts have a contrast of 4.5, which WCAG asks for."""
+def test_the_page_fits_into_a_narrow_window(browse: Browse, ran: Path, luminance: Luminance, scheme: str) -> None:
+    """Links in charts have a contrast of at least 4.5, as WCAG requires."""
     browser = browse(width=400, scheme=scheme, path=ran / "report.html")
     assert browser.title == "moses-rerank: test"
     assert len(browser.find_elements(BY, "#charts svg")) > 3
@@ -74,7 +74,7 @@ def test_it_can_be_read_in_a_narrow_window(browse: Browse, ran: Path, luminance:
     assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
-def test_maps_are_what_the_model_attends_to(browse: Browse, ran: Path, pointed: dict[str, Path]) -> None:
+def test_maps_show_the_attention_of_the_model(browse: Browse, ran: Path, pointed: dict[str, Path]) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     number, folder = 3, str(pointed["forward"])

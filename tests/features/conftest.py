@@ -7,7 +7,7 @@ WORDS = ["the", "neighbours", "bought", "newspaper", "die", "Nachbarinnen", "hab
 
 @pytest.fixture(scope="session")
 def transformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sequence-to-sequence model of transformers with random weights, made on the spot."""
+    """A sequence-to-sequence model of transformers with random weights."""
     pytest.importorskip("transformers")
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors

@@ -1,4 +1,4 @@
-"""Scores that were kept."""
+"""The cache of model scores."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ from moses_io.nbest import read_hypotheses
 Command = Callable[..., tuple[int, bytes, str]]
 
 
-def test_values_come_back_bit_for_bit(tmp_path: Path) -> None:
+def test_stored_values_are_returned_unchanged(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "new" / "cache"))
     values = {number.to_bytes(16, "big"): bytes(range(number % 7, 8)) for number in range(2 * AT_ONCE + 1)}
     assert cache.look_up(list(values)) == {}
@@ -30,7 +30,7 @@ def test_values_come_back_bit_for_bit(tmp_path: Path) -> None:
     assert cache.look_up([b"another"]) == {b"another": b"1"}
 
 
-def test_what_is_no_cache(tmp_path: Path) -> None:
+def test_a_file_or_folder_that_is_not_a_cache_is_an_error(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("some text, which is longer than the head of a database" * 9)
     with pytest.raises(InputError, match=f"{FILE}: not a usable cache of scores"):
         Cache(str(tmp_path))
@@ -59,7 +59,7 @@ def test_what_is_no_cache(tmp_path: Path) -> None:
         "key = x'6f74686572'",
     ],
 )
-def test_what_is_not_as_it_was_kept_is_not_known(tmp_path: Path, damage: str) -> None:
+def test_damaged_entries_are_ignored(tmp_path: Path, damage: str) -> None:
     cache = Cache(str(tmp_path))
     cache.keep({b"key": b"\x01 values", b"another": b"\x02 values"})
     with sqlite3.connect(tmp_path / FILE) as database:
@@ -68,7 +68,9 @@ def test_what_is_not_as_it_was_kept_is_not_known(tmp_path: Path, damage: str) ->
     assert cache.look_up([b"key", b"other", b"another"]) == {b"another": b"\x02 values"}
 
 
-def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[str, Path], tmp_path: Path) -> None:
+def test_the_command_score_uses_the_cache(
+    command: Command, sample: Path, models: dict[str, Path], tmp_path: Path
+) -> None:
     nbest = tmp_path / "part.nbest"
     with open_output(str(nbest)) as stream:
         stream.writelines(hypothesis.line for hypothesis in list(read_hypotheses(str(sample / "dev.nbest.gz")))[:60])
@@ -89,7 +91,7 @@ def test_the_command_keeps_scores(command: Command, sample: Path, models: dict[s
     assert command(*arguments, *resources)[1] == first
 
 
-def test_values_depend_on_the_numbering_of_links(tmp_path: Path) -> None:
+def test_cached_values_depend_on_how_links_are_numbered(tmp_path: Path) -> None:
     sentence = Sentence(0, ("x",), (("a",),), counts_marks=True)
     journal, values = Journal(str(tmp_path), {"L": "links"}), {"L": np.array([[0.5]])}
     journal.keep(Group([sentence], np.array([0])), values)

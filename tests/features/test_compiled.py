@@ -1,4 +1,4 @@
-"""Compiled code is kept where it can be, and what was kept is no danger."""
+"""Compiled code is cached in a writable folder, and a stale or damaged cache does no harm."""
 
 import importlib
 import sys
@@ -30,7 +30,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
-    """Write a module of one compiled function, whose record has a name, and import it."""
+    """Return a function that writes and imports a module with one compiled function on a record of the given name."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(name: str) -> ModuleType:
@@ -43,7 +43,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     sys.modules.pop("of_records", None)
 
 
-def test_code_for_a_record_with_another_name_is_compiled_again(load: Load, tmp_path: Path) -> None:
+def test_code_for_a_renamed_record_is_compiled_again(load: Load, tmp_path: Path) -> None:
     assert load("Before").call() == 3
     (index,) = (tmp_path / "__pycache__").glob("*.nbi")
     kept = index.read_bytes()
@@ -54,7 +54,7 @@ def test_code_for_a_record_with_another_name_is_compiled_again(load: Load, tmp_p
     assert load("Afterwards").call() == 3
 
 
-def test_where_no_folder_can_be_written(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_compiled_if_no_folder_is_writable(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("__pycache__", "file"):
         (tmp_path / name).write_text("no folder")
     for name in ("HOME", "XDG_CACHE_HOME"):
@@ -63,7 +63,7 @@ def test_where_no_folder_can_be_written(load: Load, tmp_path: Path, monkeypatch:
     assert load("Kept").call() == 3
 
 
-def test_a_folder_that_cannot_be_written_any_more(load: Load, tmp_path: Path) -> None:
+def test_code_is_compiled_if_its_folder_becomes_unwritable(load: Load, tmp_path: Path) -> None:
     module = load("Kept")
     kept = tmp_path / "__pycache__"
     for path in kept.iterdir():

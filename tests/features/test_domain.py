@@ -1,4 +1,4 @@
-"""Cross-entropy difference between a domain and other text."""
+"""Cross-entropy difference between in-domain and general text (Moore and Lewis 2010)."""
 
 import math
 from collections import Counter, defaultdict
@@ -14,7 +14,7 @@ SENTENCES = st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=6).
 
 
 def cross_entropy(sentence: str, texts: Sequence[str], vocabulary: set[str]) -> float:
-    """Witten-Bell smoothing of bigrams, add-one smoothing of unigrams, by its definition."""
+    """Return the cross-entropy by its definition: bigrams with Witten-Bell and unigrams with add-one smoothing."""
 
     def words(text: str) -> list[str]:
         return ["</s>", *(word if word in vocabulary else "<unk>" for word in text.split()), "</s>"]
@@ -37,7 +37,7 @@ def cross_entropy(sentence: str, texts: Sequence[str], vocabulary: set[str]) -> 
 
 
 @given(SENTENCES, SENTENCES, SENTENCES)
-def test_differences_are_those_of_the_definition(inside: list[str], outside: list[str], sentences: list[str]) -> None:
+def test_differences_equal_their_definition(inside: list[str], outside: list[str], sentences: list[str]) -> None:
     counts = Counter(word for sentence in inside for word in sentence.split())
     vocabulary = {word for word, count in counts.items() if count >= 2}
     expected = [
@@ -48,7 +48,7 @@ def test_differences_are_those_of_the_definition(inside: list[str], outside: lis
 
 
 @given(SENTENCES, SENTENCES, SENTENCES)
-def test_perplexities_are_those_of_the_definition(corpus: list[str], more: list[str], held_out: list[str]) -> None:
+def test_perplexities_equal_their_definition(corpus: list[str], more: list[str], held_out: list[str]) -> None:
     counts = Counter(word for sentence in corpus for word in sentence.split())
     vocabulary = {word for word, count in counts.items() if count >= 2}
     lengths = [len(sentence.split()) + 1 for sentence in held_out]

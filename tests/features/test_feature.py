@@ -32,7 +32,7 @@ TEXTS = [
     ("im Wald gibt es eine schöne Lampe .", ["there is a beautiful lamp in the forest ."]),
 ]
 HERE = {kind: row for kind, row in FEATURES.items() if kind != "comet"}
-"""Kinds that need no environment of their own."""
+"""Features that do not need a separate Python environment."""
 
 SENTENCES = [
     Sentence(
@@ -87,10 +87,13 @@ def arguments(sample: Path, models: dict[str, Path], folder: Path, transformer: 
 
 
 @pytest.mark.parametrize(("kind", "row"), HERE.items(), ids=HERE)
-def test_contract(
+def test_feature_contract(
     kind: str, row: object, sample: Path, models: dict[str, Path], tmp_path: Path, transformer: Path
 ) -> None:
-    """A row a candidate, finite, whatever the batch and the order; but a file of scores has the order of the list."""
+    """A feature gives one finite row per candidate, independent of batches and of the order of candidates.
+
+    The exception is `scores`, because a score file has the order of the list.
+    """
     feature = load(kind, arguments(sample, models, tmp_path, transformer).get(kind, ""))
     values, signature = values_of(feature), feature.signatures["X"]
     assert values.shape[0] == 4
@@ -106,10 +109,13 @@ def test_contract(
 
 
 @pytest.mark.parametrize("kind", HERE)
-def test_on_the_sample_no_feature_is_constant(
+def test_no_feature_is_constant_on_the_sample(
     kind: str, sample: Path, models: dict[str, Path], tmp_path: Path, transformer: Path
 ) -> None:
-    """Each value tells candidates of a sentence apart, but for what the sample does not have: digits, unknown words."""
+    """Each value differs between candidates of a sentence.
+
+    Exceptions are numbers and unknown words, because the sample has none.
+    """
     sources = read_lines(str(sample / "dev.de"))
     given = []
     for each in itertools.islice(read_nbest(str(sample / "dev.nbest.gz")), 20):
@@ -131,7 +137,7 @@ def test_length_counts_tokens() -> None:
     assert values_of(load("length")).tolist() == [[6], [2], [0], [9]]
 
 
-def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
+def test_kenlm_gives_natural_logarithms_and_counts_unknown_words(tmp_path: Path) -> None:
     arpa = tmp_path / "tiny.arpa"
     arpa.write_text(ARPA)
     values = values_of(load("kenlm", str(arpa)), [Sentence(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
@@ -140,7 +146,7 @@ def test_kenlm_is_in_nats_and_counts_unknown_words(tmp_path: Path) -> None:
     assert values[:, 1].tolist() == [0, 1, 0, 1]
 
 
-def test_a_file_that_is_no_language_model(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_language_model_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no model\n")
     for missing in ("nowhere", "x" * 300):  # no file has a name of more than 255 bytes
         with pytest.raises(InputError, match=f"{missing}: no such language model"):
@@ -177,10 +183,10 @@ HEADERS = [
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize(("content", "line", "message"), HEADERS)
-def test_the_header_of_an_n_gram_model(
+def test_wrong_headers_of_arpa_files_are_errors(
     content: bytes, line: int, message: str, pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    """KenLM, to which they are not given, crashes on the negative ones and asks for 10^20 bytes for the last."""
+    """The check comes before KenLM, which crashes on negative counts and allocates 10^20 bytes for the last header."""
     path = tmp_path / "lm.arpa"
     path.write_bytes(pack(content))
     with pytest.raises(InputError) as caught:
@@ -200,26 +206,26 @@ def test_the_header_of_an_n_gram_model(
         ARPA.replace("2=2\n", "2=2\nngram 3=0\n").replace("\\end", "\\3-grams:\n\n\\end"),
     ],
 )
-def test_n_gram_models_that_are_read(content: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_variants_of_the_arpa_format_are_read(content: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     (tmp_path / "lm.arpa").write_bytes(pack(content.encode()))
     values = values_of(load("kenlm", str(tmp_path / "lm.arpa")), [Sentence(0, (), (("a",),))])
     np.testing.assert_allclose(values[0], [-0.3 * math.log(10), 0], atol=1e-5)
 
 
-def test_the_shortest_n_grams_fit(tmp_path: Path) -> None:
-    """Four bytes a word: a probability, a tab, a character and the line end."""
+def test_the_check_of_n_gram_counts_accepts_the_shortest_lines(tmp_path: Path) -> None:
+    """The shortest line has four bytes: a one-digit probability, a tab, a character and the line end."""
     words = "".join(f"0\t{letter}\n" for letter in "abcdefghijklmnopqrstuvwxyz" * 40)
     (tmp_path / "lm.arpa").write_text(f"\\data\\\nngram 1={26 * 40}\n\n{words}")
     check_header(str(tmp_path / "lm.arpa"))
 
 
-def test_without_kenlm_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_kenlm_is_an_error_of_feature_kenlm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     with pytest.raises(InputError, match=r"feature 'kenlm' needs the package kenlm, .*pip install kenlm-ex"):
         load("kenlm", "x")
 
 
-def test_requests() -> None:
+def test_requests_are_parsed() -> None:
     (named,) = parse_requests(["L=lexical:a\nb.f2e"])
     assert (named.label, named.parts) == ("L", ["a\nb.f2e"])
     assert parse_requests(["NMT=neural:a/b:c", "length", "kenlm:x", "Length1=length", "length"]) == [
@@ -250,18 +256,18 @@ def test_requests() -> None:
         (["Rest=length"], "label 'Rest': Rest, Rest0 … are reserved for the feature rest"),
     ],
 )
-def test_requests_that_are_refused(texts: list[str], message: str) -> None:
+def test_wrong_requests_are_errors(texts: list[str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_requests(texts)
     assert message in str(caught.value)
 
 
-def test_requests_of_the_same_models_are_together() -> None:
-    asked = ["A=neural:f", "L=length", "B=neural:b", "M=ensemble:f,b", "C=neural:g", "G=agreement:f,b", "K=links:f"]
-    labels = [[request.label for request in group] for group in together(parse_requests(asked))]
+def test_requests_for_the_same_models_are_grouped() -> None:
+    requests = ["A=neural:f", "L=length", "B=neural:b", "M=ensemble:f,b", "C=neural:g", "G=agreement:f,b", "K=links:f"]
+    labels = [[request.label for request in group] for group in together(parse_requests(requests))]
     assert labels == [["A", "B", "G", "K"], ["L"], ["M"], ["C"]]
 
 
 def test_importing_the_table_of_features_does_not_import_torch() -> None:
-    code = "import sys, features.feature; assert not {'torch', 'kenlm'} & set(sys.modules)"
+    code = "import sys, features.feature, features.table; assert not {'torch', 'kenlm'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""What models read at once is bounded, and cut by the list alone."""
+"""Groups of candidates that models score in one batch: their size is bounded."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ SHAPES = st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 9), min_s
 
 
 def made(shapes: list[tuple[int, list[int]]]) -> list[Sentence]:
-    """Sentences of these source and candidate lengths; a candidate's first word tells which one it is."""
+    """Return sentences with these source and candidate lengths. The first word of a candidate identifies it."""
     return [
         Sentence(number, ("x",) * length, tuple((f"{number}-{place}", *["a"] * n) for place, n in enumerate(lengths)))
         for number, (length, lengths) in enumerate(shapes)
@@ -25,7 +25,7 @@ def made(shapes: list[tuple[int, list[int]]]) -> list[Sentence]:
 
 
 @given(SHAPES, st.integers(1, 12), st.integers(1, 600), st.integers(1, 40))
-def test_groups_have_every_candidate_once_and_are_bounded(
+def test_groups_are_bounded_and_contain_every_candidate_once(
     shapes: list[tuple[int, list[int]]], size: int, cells: int, positions: int
 ) -> None:
     sentences = made(shapes)
@@ -46,7 +46,7 @@ def test_groups_have_every_candidate_once_and_are_bounded(
             assert len(held) * source * max(len(hypothesis) + 2 for hypothesis in held) <= cells
 
 
-def test_an_ordinary_batch_is_cut_between_sentences_only() -> None:
+def test_ordinary_batches_are_split_between_sentences_only() -> None:
     sentences = made([(40, [40] * 100)] * 100)
     assert [len(group.places) for group in groups(sentences, 4096)] == [4000, 4000, 2000]
     assert all(len(each.hypotheses) == 100 for group in groups(sentences, 4096) for each in group.sentences)
@@ -55,7 +55,9 @@ def test_an_ordinary_batch_is_cut_between_sentences_only() -> None:
 @pytest.mark.parametrize(
     "text", ["neural:{forward}[logprob,coverage]", "neural:{backward}", "agreement:{forward},{backward}"]
 )
-def test_cutting_changes_no_value(text: str, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_splitting_does_not_change_the_values(
+    text: str, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     features = FeatureSet(parse_requests([text.format(**models)]), Resources("cpu"))
     sentences = made([(6, [5, 2, 7, 5, 1]), (1, [3, 3]), (4, [9])])
     whole = features.score(sentences).columns[0].values

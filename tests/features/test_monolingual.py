@@ -1,4 +1,4 @@
-"""Which sentences of a monolingual text are used."""
+"""Selection of sentences from a monolingual text."""
 
 import tracemalloc
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_text_without_sentences_is_an_error(tmp_path: Path, content: str) -> N
         text(tmp_path / "mono", content)
 
 
-def test_the_sentences_nearest_to_the_domain_are_used(tmp_path: Path) -> None:
+def test_the_sentences_closest_to_the_domain_are_used(tmp_path: Path) -> None:
     (tmp_path / "domain").write_text("the cat sleeps\nthe dog sleeps\nthe cat runs\nthe dog runs\n")
     content = "stocks fell again\nthe cow runs\nprices rose again\nthe cow sleeps\nstocks rose\n"
     (tmp_path / "mono").write_text(content)
@@ -56,15 +56,15 @@ def test_the_sentences_nearest_to_the_domain_are_used(tmp_path: Path) -> None:
     assert read_lines(str(tmp_path / "selected")) == ["the cow runs", "the cow sleeps"]
 
 
-def test_repetitions_and_sentences_of_the_domain_are_left_out(tmp_path: Path) -> None:
+def test_duplicates_and_sentences_of_the_domain_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "domain").write_text("the cat sleeps\nthe dog sleeps\n")
     (tmp_path / "mono").write_text("the cow sleeps\nthe cat sleeps\nthe cow sleeps\nstocks fell\n")
     Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
     assert read_lines(str(tmp_path / "selected")) == ["the cow sleeps", "stocks fell"]
 
 
-def test_a_sorted_text_is_compared_with_all_of_it(tmp_path: Path) -> None:
-    """The last part is as unlike the domain as the first one, although only some of the text is counted."""
+def test_the_statistics_of_a_sorted_text_cover_all_of_it(tmp_path: Path) -> None:
+    """Only a sample of the text is counted, and it must be spread over the whole text."""
     (tmp_path / "domain").write_text("a b\na b c\n")
     parts = [f"{word} {number}\n" for word in ("x", "y", "z") for number in range(40)]
     (tmp_path / "mono").write_text("".join([*parts[:60], "a b 1\n", *parts[60:]]))
@@ -72,7 +72,7 @@ def test_a_sorted_text_is_compared_with_all_of_it(tmp_path: Path) -> None:
     assert "a b 1" in read_lines(str(tmp_path / "selected"))
 
 
-def test_few_of_very_many_sentences_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_sample_of_a_very_long_text_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("features.monolingual.CANDIDATES", 2)
     (tmp_path / "domain").write_text("1 2 3\n")
     (tmp_path / "mono").write_text("".join(f"{number}\n" for number in range(8)))
@@ -80,7 +80,7 @@ def test_few_of_very_many_sentences_are_compared(tmp_path: Path, monkeypatch: py
     assert len(set(read_lines(str(tmp_path / "selected"))) & {"1", "3", "5", "7"}) == 2
 
 
-def test_a_domain_without_sentences_is_none(tmp_path: Path) -> None:
+def test_an_empty_domain_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "domain").write_text("\n")
     (tmp_path / "mono").write_text("a\nb\n")
     Selection(1, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
@@ -97,7 +97,7 @@ def test_a_text_of_a_similar_language_is_accepted(tmp_path: Path) -> None:
         check_language(str(tmp_path / "mono"), corpus)
 
 
-def test_a_short_text_is_used_whole(tmp_path: Path) -> None:
+def test_a_short_text_is_used_completely(tmp_path: Path) -> None:
     (tmp_path / "domain").write_text("a b\n")
     (tmp_path / "mono").write_text("c d\na b\n")
     Selection(2, domain=(str(tmp_path / "domain"),)).write(str(tmp_path / "mono"), str(tmp_path / "selected"))
@@ -106,7 +106,7 @@ def test_a_short_text_is_used_whole(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_long_text_is_not_held_in_memory(tmp_path: Path) -> None:
-    """A text of 5 MB needs less than a quarter of this."""
+    """A text of 5 MB needs less than a quarter of its size in memory."""
     (tmp_path / "domain").write_text("the cat sat on the mat\nthe dog sat on the cat\n")
     with open(tmp_path / "mono", "w") as stream:
         stream.writelines(f"{number} {'the cat sat on the mat ' * 12}\n" for number in range(18_000))

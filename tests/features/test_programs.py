@@ -1,4 +1,4 @@
-"""Programs that score candidates."""
+"""External programs that score candidates."""
 
 import gc
 import os
@@ -34,16 +34,16 @@ def score(command: Command, write: Write, feature: str) -> tuple[int, bytes, str
 
 
 def content(path: Path) -> str:
-    """Return what is in a file, if it is there and may be read."""
+    """Return the content of a file, or an empty string if it cannot be read."""
     try:
         return path.read_text(errors="replace")
     except OSError:
         return ""
 
 
-def test_the_last_line_of_a_program_needs_no_end(command: Command, write: Write) -> None:
-    asked = ("--source", write("src", "x\ny\n"), "--feature", "X=command:printf '1\\n2\\n3'")
-    assert command("score", write("list", LIST), *asked)[1].count(b" X= ") == 3
+def test_the_last_line_may_lack_a_line_end(command: Command, write: Write) -> None:
+    options = ("--source", write("src", "x\ny\n"), "--feature", "X=command:printf '1\\n2\\n3'")
+    assert command("score", write("list", LIST), *options)[1].count(b" X= ") == 3
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_the_last_line_of_a_program_needs_no_end(command: Command, write: Write)
         ("exec <&- >&-; exit 1", "exit status 1"),
     ],
 )
-def test_a_program_that_does_not_answer_line_by_line(
+def test_a_program_with_wrong_output_or_exit_status_is_an_error(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """It is told in one line of messages, soon, and no process is left."""
+    """The error is reported soon and no process is left."""
     monkeypatch.setattr("features.programs.PATIENCE", 0.2)
     monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
     status, _, err = score(command, write, f"Mine=command:{text}")
@@ -74,7 +74,7 @@ def test_a_program_that_does_not_answer_line_by_line(
 
 
 @pytest.mark.parametrize("text", ["seq 3", "exec <&-; seq 3", "sleep 0.5; seq 3", "cut -c 1-0; seq 3; sleep 0.1"])
-def test_a_program_need_not_read_nor_hurry(
+def test_a_program_may_ignore_its_input_and_may_be_slow(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr("features.programs.PATIENCE", 0.2)
@@ -82,12 +82,12 @@ def test_a_program_need_not_read_nor_hurry(
     assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
 
 
-def test_a_program_may_close_its_output_before_it_has_read_its_input() -> None:
-    """The text is larger than a pipe holds, so the program reads it to the end only if its stdin is closed."""
+def test_a_program_may_close_its_output_before_it_reads_its_input() -> None:
+    """The input is larger than a pipe buffer, so the program reaches its end only if stdin is closed."""
     assert ask("echo 1; exec >&-; cat >/dev/null", b"x\ty\n" * 200_000, 1) == b"1\n"
 
 
-def test_a_program_reads_and_writes_more_than_pipes_hold() -> None:
+def test_texts_larger_than_a_pipe_buffer() -> None:
     text = b"x y\tz\n" * 200_000
     assert ask("cat", text, 200_000) == text
     assert ask("seq 200000", text, 200_000).count(b"\n") == 200_000
@@ -101,7 +101,7 @@ def test_a_server_is_started_once(command: Command, write: Write) -> None:
     assert ([number for number, _ in found], len({process for _, process in found})) == (["1", "2", "3"], 1), err
 
 
-def test_a_running_program_answers_again_and_again(write: Write) -> None:
+def test_a_running_program_answers_several_requests(write: Write) -> None:
     program = RunningProgram([sys.executable, str(write("count.py", COUNTING))])
     process = int(program.ask(b"a\tb\n\n", 1)[0].split()[1])
     assert program.ask(b"a\tb\na\tc\n\n", 2) == [f"2 {process}", f"3 {process}"]
@@ -111,11 +111,11 @@ def test_a_running_program_answers_again_and_again(write: Write) -> None:
     assert not Path(f"/proc/{process}").exists()
 
 
-def test_a_running_program_reads_and_writes_more_than_pipes_hold() -> None:
+def test_a_running_program_with_texts_larger_than_a_pipe_buffer() -> None:
     assert len(RunningProgram("cat").ask(b"x\ty\n" * 200_000, 200_000)) == 200_000
 
 
-def test_a_forked_process_has_a_running_program_of_its_own(write: Write) -> None:
+def test_a_forked_process_starts_its_own_program(write: Write) -> None:
     program = RunningProgram([sys.executable, str(write("count.py", COUNTING))])
     (first,) = program.ask(b"a\tb\n\n", 1)
     child = os.fork()
@@ -140,13 +140,13 @@ def test_a_forked_process_has_a_running_program_of_its_own(write: Write) -> None
         ("nowhere/program", "exit status 127"),
     ],
 )
-def test_a_running_program_that_fails(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+def test_a_failure_of_a_running_program_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
     monkeypatch.setattr("features.programs.PATIENCE", 0.2)
     with pytest.raises(Fault, match=message):
         RunningProgram(text, quiet=True).ask(b"a\tb\na\tc\n\n", 2)
 
 
-def test_lines_of_an_answer_that_failed_are_not_those_of_the_next() -> None:
+def test_leftover_lines_after_an_error_are_not_used_for_the_next_request() -> None:
     program = RunningProgram("while read -r line; do [ -n \"$line\" ] || printf '1\\n2\\n3\\n'; done")
     with pytest.raises(Fault, match="more than 2 lines"):
         program.ask(b"a\tb\na\tc\n\n", 2)
@@ -161,9 +161,7 @@ def test_lines_of_an_answer_that_failed_are_not_those_of_the_next() -> None:
         ("read -r l; read -r e; echo 1; exit 3", "exit status 3 after 0 lines for 1 candidate"),
     ],
 )
-def test_what_a_running_program_does_between_questions(
-    monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
+def test_output_or_exit_between_requests_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
     monkeypatch.setattr("features.programs.PATIENCE", 0.2)
     program = RunningProgram(text)
     assert program.ask(b"a\tb\n\n", 1) == ["1"]
@@ -173,7 +171,9 @@ def test_what_a_running_program_does_between_questions(
 
 
 @pytest.mark.usefixtures("progress")
-def test_a_running_program_that_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silent_program_gives_one_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("features.programs.PATIENCE", 0.1)
     monkeypatch.setattr("features.programs.SILENCE", 0.2)
     program = RunningProgram("sleep 1; echo 1; sleep 5", warning="does it flush its output?")
@@ -181,6 +181,6 @@ def test_a_running_program_that_is_silent(monkeypatch: pytest.MonkeyPatch, capsy
     assert capsys.readouterr().err.count("does it flush its output?") == 1
 
 
-def test_a_server_that_prints_no_numbers(command: Command, write: Write) -> None:
+def test_a_server_that_does_not_print_numbers_is_an_error(command: Command, write: Write) -> None:
     status, _, err = score(command, write, "Mine=server:grep --line-buffered .")
     assert (status, "feature 'server:grep --line-buffered .': line 1: expected numbers, found" in err) == (2, True)

@@ -8,20 +8,20 @@ import pytest
 from features import progress
 
 
-def test_a_process_among_others_says_its_name_once(
+def test_lines_of_a_worker_process_have_its_task_name_once(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "PAUSE", -1.0)
     monkeypatch.setattr(progress._lines, "task", "")
-    for speaker in ("", "train backward"):
-        if speaker:
-            progress.name_task(speaker)
+    for name in ("", "train backward"):
+        if name:
+            progress.name_task(name)
         with progress.progress_shown(), progress.progress_bar("train backward", 3) as bar:
             bar.advance(1, "at ease")
     assert capfd.readouterr().err == "train backward: 1 of 3 at ease\n" * 2
 
 
-def test_the_name_of_a_process_steers_no_terminal(
+def test_control_characters_in_a_task_name_are_escaped(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress._lines, "task", "")
@@ -31,7 +31,7 @@ def test_the_name_of_a_process_steers_no_terminal(
     assert capfd.readouterr().err == "train \\x1b[31m: one\n"
 
 
-def test_nothing_is_told_unless_progress_is_shown(
+def test_messages_are_printed_only_while_progress_is_shown(
     warned: Callable[[str], AbstractContextManager[None]],
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -48,7 +48,7 @@ def test_nothing_is_told_unless_progress_is_shown(
     assert capfd.readouterr().err == "one\nwarning: two\n"
 
 
-def test_a_command_shows_progress_and_leaves_it_as_it_was(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_turns_progress_off_at_its_end(capfd: pytest.CaptureFixture[str]) -> None:
     from rerank.cli import main
 
     with pytest.raises(SystemExit):
@@ -56,7 +56,7 @@ def test_a_command_shows_progress_and_leaves_it_as_it_was(capfd: pytest.CaptureF
     assert not progress.shows_progress()
 
 
-def test_a_command_leaves_the_logger_as_a_program_configured_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_restores_the_configuration_of_the_logger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.log, "propagate", False)
     before = progress.log.level
     progress.log.setLevel(logging.ERROR)
@@ -68,14 +68,14 @@ def test_a_command_leaves_the_logger_as_a_program_configured_it(monkeypatch: pyt
 
 
 class Screen(io.StringIO):
-    """It is a terminal."""
+    """An output stream that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 @pytest.mark.usefixtures("progress")
-def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_bars_are_displayed_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
@@ -93,7 +93,7 @@ def test_bars_within_bars_are_one_below_the_other(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("progress")
-def test_what_a_bar_shows_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_characters_in_a_bar_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
@@ -110,8 +110,8 @@ def test_what_a_bar_shows_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_only_bars_of_whole_stages_report_a_fraction() -> None:
-    heard: list[progress.Done | None] = []
-    with progress.watched(heard.append):
+    reported: list[progress.Done | None] = []
+    with progress.watched(reported.append):
         with progress.progress_bar("train", 4, 1, whole=True) as bar:
             bar.advance(1, "", stored=True)
             bar.advance(1, "")
@@ -119,11 +119,11 @@ def test_only_bars_of_whole_stages_report_a_fraction() -> None:
             bar.advance(2, "")
     with progress.progress_bar("train", 4, whole=True) as bar:
         bar.advance(2, "")
-    assert heard == [(0.25, 0.25), (0.5, 0.5), (0.75, 0.5), None, None]
+    assert reported == [(0.25, 0.25), (0.5, 0.5), (0.75, 0.5), None, None]
 
 
 @pytest.mark.usefixtures("progress")
-def test_a_run_has_one_remaining_time_beside_its_outermost_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_outermost_bar_of_a_run_shows_the_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")

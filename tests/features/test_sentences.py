@@ -12,7 +12,7 @@ TOKENS = st.lists(st.lists(st.sampled_from(["a", "b", "\udce9", "日本"]), max_
 
 
 @given(ROWS, st.data())
-def test_rows_are_those_of_the_lists(rows: list[list[int]], data: st.DataObject) -> None:
+def test_ragged_arrays_equal_lists(rows: list[list[int]], data: st.DataObject) -> None:
     ragged = Ragged.of(rows)
     assert (len(ragged), list(ragged), [ragged[n] for n in range(len(rows))]) == (len(rows), rows, rows)
     assert list(ragged.reversed()) == [row[::-1] for row in rows]
@@ -26,7 +26,7 @@ def test_rows_are_those_of_the_lists(rows: list[list[int]], data: st.DataObject)
 
 
 @given(TOKENS)
-def test_sentences_are_those_of_the_list(sentences: list[list[str]]) -> None:
+def test_sentences_equal_lists(sentences: list[list[str]]) -> None:
     packed = Sentences.of(sentences)
     assert (list(packed), [packed[n] for n in range(len(sentences))]) == (sentences, sentences)
     assert list(packed[1:3]) == sentences[1:3]
@@ -35,7 +35,7 @@ def test_sentences_are_those_of_the_list(sentences: list[list[str]]) -> None:
 
 
 @given(TOKENS)
-def test_the_digest_of_pairs_is_that_of_their_lines(sentences: list[list[str]]) -> None:
+def test_the_digest_of_pairs_equals_the_digest_of_their_lines(sentences: list[list[str]]) -> None:
     pairs = TokenPairs.of(zip(sentences, sentences[::-1], strict=True))
     assert list(pairs) == list(zip(sentences, sentences[::-1], strict=True))
     lines = "".join(f"{' '.join(left)}\t{' '.join(right)}\n" for left, right in pairs)

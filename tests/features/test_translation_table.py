@@ -15,7 +15,7 @@ from moses_io.files.text import ParallelFiles
 
 
 def counted(pairs: TokenPairs, links: Sequence[Alignment] | Ragged, null: str) -> list[tuple[str, str, float]]:
-    """Entries (condition, word, probability) of `count`."""
+    """Return the entries (condition, word, probability) of `count`."""
     source, target = [*pairs.source.words, null], [*pairs.target.words, null]
     nulls = (len(source) - 1, len(target) - 1)
     found = relative(count(pairs.source.numbers, pairs.target.numbers, packed_links(links), nulls))
@@ -23,7 +23,7 @@ def counted(pairs: TokenPairs, links: Sequence[Alignment] | Ragged, null: str) -
 
 
 def test_links_are_counted() -> None:
-    """das is linked to the twice, to a house once; ein to nothing, and nothing to one a."""
+    """`das` is linked twice to `the` and once to `house`. `ein` and `a` have no links."""
     pairs = TokenPairs.of([(["das", "ein"], ["the", "a"]), (["das", "das"], ["the", "house"])])
     links = [frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)})]
     assert set(counted(pairs, links, "")) == {
@@ -32,8 +32,8 @@ def test_links_are_counted() -> None:
 
 
 @pytest.mark.parametrize("name", ["lex.f2e.gz", "lex.e2f.gz"])
-def test_the_tables_are_those_of_moses(data: Path, name: str) -> None:
-    """To the digits that Moses' `train-model.perl` printed of the same links."""
+def test_tables_equal_those_of_moses(data: Path, name: str) -> None:
+    """The expected tables were printed by Moses' `train-model.perl` for the same links. All digits are equal."""
     folder = data / "multi30k-de-en"
     corpus = ParallelFiles(*(str(folder / f"train.{side}.gz") for side in ("de", "en", "gdfa")))
     pairs, links = read_corpus(corpus, backward=name == "lex.e2f.gz")
@@ -41,7 +41,7 @@ def test_the_tables_are_those_of_moses(data: Path, name: str) -> None:
     assert sorted(found) == sorted(gzip.decompress((folder / name).read_bytes()).decode().split("\n")[:-1])
 
 
-def test_probabilities_from_0_to_a_rounded_1_are_read(tmp_path: Path) -> None:
+def test_probabilities_may_slightly_exceed_1_by_rounding(tmp_path: Path) -> None:
     (tmp_path / "lex").write_text("a x 0.0000000\nb x 1.001\n")
     assert read_table(str(tmp_path / "lex")) == {"x": {"a": 0.0, "b": 1.001}}
 
@@ -55,7 +55,7 @@ def test_probabilities_from_0_to_a_rounded_1_are_read(tmp_path: Path) -> None:
         ("", ": the table is empty, expected lines 'word word probability'"),
     ],
 )
-def test_a_table_that_is_not_one_of_probabilities(tmp_path: Path, text: str, message: str) -> None:
+def test_an_empty_table_or_wrong_probabilities_are_errors(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "lex"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -63,14 +63,14 @@ def test_a_table_that_is_not_one_of_probabilities(tmp_path: Path, text: str, mes
     assert str(caught.value).startswith(f"{path}{message}")
 
 
-def test_an_empty_compressed_table(tmp_path: Path) -> None:
+def test_an_empty_compressed_table_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lex.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(InputError, match=r"lex\.gz: the table is empty"):
         read_table(str(tmp_path / "lex.gz"))
 
 
 def test_real_tables_are_read(data: Path) -> None:
-    """Each line of a table is a pair of its own."""
+    """The number of entries equals the number of lines."""
     paths = sorted(data.glob("**/lex.*.gz"))
     assert len(paths) >= 2
     for path in paths:

@@ -27,10 +27,10 @@ from moses_io.hypothesis import parse_line
 Write = Callable[[str, "str | bytes"], Path]
 
 LENGTHS = ([2, 1, 1], [2, 3, 0])
-"""Words of three source sentences, and of their translations."""
+"""Numbers of words of three source sentences, and of their translations."""
 
 
-def test_links_of_a_corpus(write: Write) -> None:
+def test_read_alignments_of_a_corpus(write: Write) -> None:
     text = "0-0 1-1 0-1\n0-2  0-0 \n\n"
     wanted = [{(0, 0), (1, 1), (0, 1)}, {(0, 2), (0, 0)}, set()]
     for content in (text, text.replace("\n", "\r\n"), gzip.compress(text.encode())):
@@ -38,7 +38,7 @@ def test_links_of_a_corpus(write: Write) -> None:
     assert turned(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
 
 
-def test_links_are_written_in_their_order(write: Write) -> None:
+def test_links_are_written_in_order(write: Write) -> None:
     links = [frozenset({(1, 1), (0, 1), (0, 0)}), frozenset({(0, 2)}), frozenset[tuple[int, int]]()]
     text = "".join(f"{format_links(each)}\n" for each in links)
     assert text == "0-0 0-1 1-1\n0-2\n\n"
@@ -59,7 +59,7 @@ def test_links_are_written_in_their_order(write: Write) -> None:
         ("\n\n\n\n", "gdfa:4: expected 3 lines, as the corpus has"),
     ],
 )
-def test_what_is_no_alignment_of_the_corpus(write: Write, text: str, message: str) -> None:
+def test_wrong_alignments_of_a_corpus_are_errors(write: Write, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_alignments(str(write("gdfa", text)), *LENGTHS)
     assert message in str(caught.value) and "\n" not in str(caught.value)
@@ -71,13 +71,13 @@ def test_what_is_no_alignment_of_the_corpus(write: Write, text: str, message: st
         ({(0, 0), (1, 1)}, {(0, 0), (1, 1)}, False),
         ({(0, 0), (1, 1), (2, 2), (3, 3)}, {(0, 0), (1, 1)}, False),  # of a chart decoder: <s>, two words, </s>
         ({(0, 0), (1, 2), (2, 1), (3, 3)}, {(0, 1), (1, 0)}, False),
-        ({(1, 1), (2, 2)}, {(0, 0), (1, 1)}, False),  # of one whose grammar does not link <s> and </s>
+        ({(1, 1), (2, 2)}, {(0, 0), (1, 1)}, False),  # of a chart decoder whose grammar does not link <s> and </s>
         ({(0, 0), (1, 1), (2, 1)}, {(0, 0), (1, 1)}, True),  # no chart list has 0-0 without 3-3
         ({(0, 0), (1, 2)}, {(0, 0)}, True),
         ({(0, 1), (2, 2)}, {(0, 1)}, True),
     ],
 )
-def test_links_beyond_two_words_are_of_a_chart_decoder_or_dropped(
+def test_links_outside_the_sentence_are_renumbered_or_dropped(
     links: set[tuple[int, int]], wanted: set[tuple[int, int]], dropped: bool
 ) -> None:
     assert fitted(links, 2, 2) == (wanted, dropped)
@@ -92,12 +92,12 @@ def test_links_beyond_two_words_are_of_a_chart_decoder_or_dropped(
         ({(1, 1)}, None, {(1, 1)}, False),
         ({(1, 1)}, True, {(0, 0)}, False),
         ({(1, 1)}, False, {(1, 1)}, False),
-        ({(0, 0), (2, 1)}, True, {(0, 0)}, True),  # links of a line that decide it come first
+        ({(0, 0), (2, 1)}, True, {(0, 0)}, True),  # an unambiguous line overrides the list
         ({(0, 0), (1, 1), (3, 3)}, False, {(0, 0)}, False),
-        ({(0, 0), (3, 1)}, False, {(0, 0)}, True),  # two words behind the end
+        ({(0, 0), (3, 1)}, False, {(0, 0)}, True),  # two words after the end
     ],
 )
-def test_the_list_decides_for_links_that_do_not(
+def test_the_list_decides_for_ambiguous_lines(
     links: set[tuple[int, int]], of_list: bool | None, wanted: set[tuple[int, int]], dropped: bool
 ) -> None:
     assert fitted(links, 2, 2, of_list) == (wanted, dropped)
@@ -114,11 +114,11 @@ PHRASES, CHART, BEHIND, WITHIN = "0-0 1-1", "0-0 1-1 2-2 3-3", "1-1 2-2", "1-1"
         ([[WITHIN, BEHIND]], True),
         ([[BEHIND, PHRASES]], False),
         ([[BEHIND], [WITHIN, CHART]], True),
-        ([[PHRASES], [CHART, CHART]], True),  # as many votes for either
-        ([[PHRASES], [BEHIND, PHRASES], [CHART, CHART, CHART]], False),  # a vote a sentence
+        ([[PHRASES], [CHART, CHART]], True),  # equal votes
+        ([[PHRASES], [BEHIND, PHRASES], [CHART, CHART, CHART]], False),  # one vote per sentence
     ],
 )
-def test_most_sentences_decide_how_links_of_a_list_are_numbered(lists: list[list[str]], wanted: bool | None) -> None:
+def test_numbering_of_links_is_the_majority_of_sentences(lists: list[list[str]], wanted: bool | None) -> None:
     numbering = LinkNumbering()
     for sentence, lines in enumerate(lists):
         texts = [f"{sentence} ||| a b ||| L= 1 ||| 0 ||| {links}".encode() for links in lines]
@@ -127,7 +127,7 @@ def test_most_sentences_decide_how_links_of_a_list_are_numbered(lists: list[list
 
 
 @pytest.mark.parametrize("link", [(4, 0), (0, 4)])
-def test_a_link_far_beyond_fits_no_decoder(link: tuple[int, int]) -> None:
+def test_a_link_far_outside_the_sentence_is_an_error(link: tuple[int, int]) -> None:
     with pytest.raises(Fault, match="word alignment beyond the 2 source and 2 target words"):
         fitted({(0, 0), link}, 2, 2)
 
@@ -136,7 +136,7 @@ def test_a_link_far_beyond_fits_no_decoder(link: tuple[int, int]) -> None:
     ("field", "phrases"),
     [(b" 1-2=0 0=1-3\n", [(1, 2, 0, 0), (0, 0, 1, 3)]), (b" 0=0 1-2=1-\n", None), (b" 0-0 \n", None), (b"\n", [])],
 )
-def test_phrases_as_printed(field: bytes, phrases: list[tuple[int, int, int, int]] | None) -> None:
+def test_phrases_of_a_segmentation_field(field: bytes, phrases: list[tuple[int, int, int, int]] | None) -> None:
     assert printed_phrases(field) == phrases
 
 
@@ -158,23 +158,23 @@ def test_phrases_as_printed(field: bytes, phrases: list[tuple[int, int, int, int
         ("0=0 1=1 2=1", [OVERLAPPING]),  # without word 2 of the translation
     ],
 )
-def test_faults_of_a_segmentation(field: str, faults: list[str]) -> None:
-    """Three source words and three target words."""
+def test_errors_of_a_segmentation(field: str, faults: list[str]) -> None:
+    """The sentence has three source words and three target words."""
     phrases = segmentation(parse_line(f"0 ||| a b c ||| L= 1 ||| 0 ||| {field}".encode(), 1))
     assert phrases is not None
     assert segmentation_faults(phrases, 3, 3) == faults
     assert segmentation_faults(phrases, None, 3) == [each for each in faults if each != BEYOND_SOURCE]
 
 
-def test_no_phrases_have_no_fault() -> None:
+def test_an_empty_segmentation_is_valid() -> None:
     assert segmentation_faults([], 3, 3) == []
 
 
 @pytest.mark.parametrize("field", ["0=0 1=1 2=1", "0=0 1=1 2=2", "0=0 2=0 1=1"])
-def test_a_phrase_without_target_words_is_no_fault(field: str) -> None:
-    """Moses' `TrellisPath::GetTargetWordsRange` gives it a range that ends before its start; only the start is printed.
+def test_a_phrase_without_target_words_is_valid(field: str) -> None:
+    """`TrellisPath::GetTargetWordsRange` of Moses gives it a range that ends before its start.
 
-    Two target words for three source words.
+    Only the start is printed. The sentence has three source words and two target words.
     """
     phrases = segmentation(parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {field}".encode(), 1))
     assert phrases is not None
@@ -182,7 +182,7 @@ def test_a_phrase_without_target_words_is_no_fault(field: str) -> None:
 
 
 @given(st.lists(st.frozensets(st.tuples(st.integers(0, 300), st.integers(0, 300)))))
-def test_packed_alignments_are_those_of_the_list(links: list[frozenset[tuple[int, int]]]) -> None:
-    packed = Alignments(links)
-    assert (len(packed), list(packed), list(packed[1:-1])) == (len(links), links, links[1:-1])
-    assert [packed[-number] for number in range(1, len(links) + 1)] == links[::-1]
+def test_compact_alignments_equal_the_list(links: list[frozenset[tuple[int, int]]]) -> None:
+    compact = Alignments(links)
+    assert (len(compact), list(compact), list(compact[1:-1])) == (len(links), links, links[1:-1])
+    assert [compact[-number] for number in range(1, len(links) + 1)] == links[::-1]

@@ -1,4 +1,4 @@
-"""Lists of other decoders. Each example follows the code that prints it, which `PRINTED_BY` names."""
+"""Lists of other decoders. Each example follows the code that prints it, as named in `PRINTED_BY`."""
 
 import json
 from collections.abc import Callable
@@ -140,7 +140,7 @@ PassThrough= 0 ||| -8.76543
 
 
 def converted(write: Write, text: str, form: str = "", source: str = "eins zwei\ndrei\n") -> tuple[Converted, str]:
-    """Convert a list, and return the summary and the new list."""
+    """Convert a list. Return the summary and the converted list."""
     path, output = write("list", text), write("output", "")
     done = convert(str(path), str(output), form, str(write("source", source)))
     assert sum(1 for _ in read_nbest(str(output))) == done.sentences
@@ -195,7 +195,7 @@ def test_marian_with_alignment_and_word_scores(write: Write) -> None:
     assert converted(write, soft)[1] == "0 ||| a b ||| Score= -0.375 F0= -0.75 ||| -0.375\n"
 
 
-def test_a_feature_that_repeats_the_score_is_left_out(write: Write) -> None:
+def test_a_feature_that_equals_the_score_is_omitted(write: Write) -> None:
     text = "0 ||| a ||| F0= -1.5 ||| -1.5\n0 ||| b ||| F0= -2 ||| -2\n"
     done, found = converted(write, text)
     assert found == "0 ||| a ||| Score= -1.5 ||| -1.5\n0 ||| b ||| Score= -2 ||| -2\n"
@@ -209,14 +209,14 @@ def test_a_feature_that_repeats_the_score_is_left_out(write: Write) -> None:
         ("0 ||| a ||| Score=4 ||| -1\n", "the decoder's own score\" would have the same label Score"),
     ],
 )
-def test_two_features_with_the_same_label(write: Write, text: str, message: str) -> None:
+def test_two_features_with_the_same_label_are_an_error(write: Write, text: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         converted(write, text)
     assert message in str(error.value)
 
 
-def test_another_label(write: Write) -> None:
-    """Lists of two decoders can be merged if they have different labels."""
+def test_labels_with_a_prefix(write: Write) -> None:
+    """Lists of two decoders can be merged if their labels differ."""
     path = write("list", "0 ||| a ||| F0= -1 F1= -2 ||| -3\n")
     convert(str(path), str(path.with_name("output")), label="Marian", weights=str(path.with_name("weights")))
     expected = "0 ||| a ||| Marian= -3 MarianF0= -1 MarianF1= -2 ||| -3\n"
@@ -230,7 +230,7 @@ def test_filters_join_subwords(write: Write) -> None:
     assert path.with_name("output").read_text().startswith("0 ||| ein kleines Haus ||| ")
 
 
-def test_a_filter_that_makes_a_separator(write: Write) -> None:
+def test_a_separator_made_by_a_filter_is_an_error(write: Write) -> None:
     path = write("list", "H-0\t-1\ta &#124;&#124;&#124; b\n")
     with pytest.raises(InputError, match=r"list: sentence 0: the filter deescape makes '\|\|\|', which Moses' format"):
         convert(str(path), str(path.with_name("output")), filters="deescape")
@@ -244,20 +244,20 @@ def test_a_filter_that_makes_a_separator(write: Write) -> None:
         ("0 ||| a ||| F0= -1 F1= -2 ||| -3\n0 ||| b ||| F0= -1 ||| -3\n", "marian"),
     ],
 )
-def test_a_log_probability_that_a_candidate_lacks(write: Write, text: str, form: str) -> None:
+def test_a_missing_log_probability_is_an_error(write: Write, text: str, form: str) -> None:
     with pytest.raises(InputError, match="list: a candidate of sentence 0 lacks a feature that others have"):
         converted(write, text, form)
 
 
-def test_rare_features_of_a_large_model_are_left_out(write: Write) -> None:
+def test_rare_features_of_a_large_model_are_omitted(write: Write) -> None:
     lines = [f"0 ||| a ||| lm=1 rule{number}=1 ||| -1\n" for number in range(400)]
     done, found = converted(write, "".join(lines))
     assert done.labels == ["Score", "lm"] and done.left_out == 400
     assert found.splitlines()[399] == "0 ||| a ||| Score= -1 lm= 1 ||| -1"
 
 
-def test_the_features_of_another_list(write: Write) -> None:
-    """A feature that is 0 on all lines of a list is not in it."""
+def test_convert_with_the_features_of_another_list(write: Write) -> None:
+    """Decoders do not print features that are 0, so lists may have different features."""
     dev = write("dev", EXAMPLES["cdec"])
     convert(str(dev), str(dev.with_name("dev.nbest")))
     test = write("test", "0 ||| a ||| Other=1 LanguageModel=-3 Glue=5 ||| -2\n")
@@ -275,9 +275,9 @@ def test_the_features_of_another_list(write: Write) -> None:
 @pytest.mark.parametrize(
     ("form", "text", "sentences"),
     [
-        # OpenNMT-py 3.5.1 leaves blank lines out (onmt/inputters/text_utils.py line 100).
+        # OpenNMT-py 3.5.1 omits blank lines (onmt/inputters/text_utils.py line 100).
         ("opennmt-py", "a b\t-1\nc d\t-2\n", "02"),
-        # As many lines as with one candidate for each of three sentences.
+        # The number of lines is a multiple of all three sentences and of the two that are not blank.
         ("opennmt-py", "a\t-1\nb\t-2\nc\t-3\nd\t-4\ne\t-5\nf\t-6\n", "000222"),
         ("opennmt-py", "a\t-1\nb\t-2\n\t-3\n\t-4\ne\t-5\nf\t-6\n", "001122"),
         ("ctranslate2", "-1 ||| a\n0 |||\n-2 ||| b\n", "012"),
@@ -334,7 +334,7 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
         ("-1\n-1\n", "ctranslate2", "list:1: expected 2 to 4 fields between '|||', found 1"),
     ],
 )
-def test_what_is_no_list(write: Write, text: str, form: str, message: str) -> None:
+def test_wrong_lists_are_errors(write: Write, text: str, form: str, message: str) -> None:
     with pytest.raises(InputError) as error:
         converted(write, text, form)
     assert message in str(error.value)

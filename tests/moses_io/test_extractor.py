@@ -42,13 +42,13 @@ def test_features_of_the_extractor(write: Write) -> None:
         ("BEGIN_0 0 2", "BEGIN_0 0 0", "f:1: expected FEATURES_TXT_BEGIN_0"),
     ],
 )
-def test_faults(write: Write, old: str, new: str, message: str) -> None:
+def test_faulty_files_are_errors(write: Write, old: str, new: str, message: str) -> None:
     path = write("f", FEATURES.replace(old, new, 1))
     with pytest.raises(InputError, match=message):
         list(read_blocks(str(path), "FEATURES"))
 
 
-def test_what_was_read_is_written_alike(write: Write, tmp_path: Path) -> None:
+def test_blocks_are_written_back_unchanged(write: Write, tmp_path: Path) -> None:
     with open_output(str(tmp_path / "again")) as stream:
         for block in read_blocks(str(write("f", FEATURES)), "FEATURES"):
             write_block(stream, "FEATURES", block)

@@ -21,7 +21,7 @@ CASES = {
     "desentencepiece": [
         ("▁Das ▁Haus ▁ist ▁kl ein ▁.", "Das Haus ist klein ."),
         ("▁ Das ▁ kl ein", "Das klein"),
-        ("Hel lo , ▁World !", "Hello, World!"),  # OpenNMT's spacers: the first word has none
+        ("Hel lo , ▁World !", "Hello, World!"),  # OpenNMT spacers: the first word has no marker
         ("plain text", "plain text"),
         ("▁", ""),
     ],
@@ -44,7 +44,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("names", "text", "wanted"), [(n, *case) for n, cases in CASES.items() for case in cases])
-def test_what_is_left(names: str, text: str, wanted: str) -> None:
+def test_filtered_text(names: str, text: str, wanted: str) -> None:
     assert Filters(names)(text) == wanted
 
 
@@ -53,7 +53,7 @@ def test_every_filter_has_a_case() -> None:
     assert Filters("")("  as |0-0| it  is ") == "  as |0-0| it  is "
 
 
-def test_what_is_no_filter() -> None:
+def test_wrong_filters_are_errors() -> None:
     with pytest.raises(InputError, match=r"unknown filter 'debep'. Did you mean 'debpe'"):
         Filters("marks,debep")
     with pytest.raises(InputError, match="debpe takes no argument"):
@@ -62,8 +62,8 @@ def test_what_is_no_filter() -> None:
         Filters("detokenize:klingon")
 
 
-def test_tuning_and_evaluation_see_filtered_text(command: Command, write: Write) -> None:
-    """Pieces and marks in the list, plain words in the reference: without filters nothing matches."""
+def test_tuning_and_evaluation_use_filtered_text(command: Command, write: Write) -> None:
+    """The list has subwords and segmentation marks, the reference has words. Without filters, nothing matches."""
     lines = ["0 ||| the ho@@ use |0-0| is r@@ ed . |1-3| ||| L= 0 ||| 0", "0 ||| a ho@@ use |0-0| ||| L= 1 ||| 0"]
     nbest, reference = write("list", "\n".join(lines) + "\n"), write("ref", "the house is red .\n")
     start = write("start", "[weight]\nL= 1\n")
@@ -74,9 +74,9 @@ def test_tuning_and_evaluation_see_filtered_text(command: Command, write: Write)
     assert status == 0 and "-> 100.00" in err and "|filter:marks,debpe|" in err
     assert "segmentation marks" in command("tune", nbest, "--reference", reference, "--initial-weights", start)[2]
     out = write("out", "the ho@@ use |0-0| is r@@ ed . |1-3|\n")
-    status, told, _ = command("evaluate", out, "--reference", reference, "--nbest", nbest, *filtered)
-    assert status == 0 and b"100.00" in told and b"|filter:marks,debpe" in told
-    assert b"1 of 1 translations are in the list, 1 with rank 1, mean rank 1.0" in told
+    status, table, _ = command("evaluate", out, "--reference", reference, "--nbest", nbest, *filtered)
+    assert status == 0 and b"100.00" in table and b"|filter:marks,debpe" in table
+    assert b"1 of 1 translations are in the list, 1 with rank 1, mean rank 1.0" in table
 
 
 PLAIN = ["Das Haus ist klein .", "Wir sehen die Katze ."]
@@ -95,7 +95,7 @@ def found(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_form_is_found_and_its_filter_undoes_it(name: str) -> None:
+def test_subwords_and_factors_are_detected_and_removed(name: str) -> None:
     undo = FILTERS[name][0]("")
     assert found(TEXTS[name]) == [name]
     assert [undo(line) for line in TEXTS[name]] == PLAIN
@@ -113,15 +113,15 @@ def test_a_form_is_found_and_its_filter_undoes_it(name: str) -> None:
         ["yes|no", "plain", "plain"],
     ],
 )
-def test_markers_that_are_words(lines: list[str]) -> None:
+def test_marker_characters_in_words_are_not_detected(lines: list[str]) -> None:
     assert found(lines) == []
 
 
-def test_a_form_in_one_line_of_fifty_is_found() -> None:
+def test_subwords_in_one_of_fifty_lines_are_detected() -> None:
     assert found([*["plain"] * 49, "kl@@ ein"]) == ["debpe"]
 
 
-def test_advice_names_who_has_a_form() -> None:
+def test_advice_names_the_files_with_subwords() -> None:
     plain, bpe, factors = Forms(PLAIN), Forms(TEXTS["debpe"]), Forms(TEXTS["factors"])
     name, hint = "subwords that end in @@", "The filter 'debpe' joins them"
     assert advice({"a": bpe, "b": bpe, "c": plain}, plain) == [
@@ -133,7 +133,7 @@ def test_advice_names_who_has_a_form() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_commands_name_the_filter(command: Command, write: Write, name: str) -> None:
+def test_commands_recommend_the_filter(command: Command, write: Write, name: str) -> None:
     reference, start = write("ref", "\n".join(PLAIN) + "\n"), write("start", "[weight]\nA= 1\n")
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS[name])))
     system = write("out", "\n".join(TEXTS[name]) + "\n")
@@ -153,7 +153,7 @@ def test_commands_name_the_filter(command: Command, write: Write, name: str) -> 
         assert status == 0 and "will not match" not in err
 
 
-def test_tuning_on_subwords_is_told_once(command: Command, write: Write) -> None:
+def test_tuning_on_subwords_is_one_warning(command: Command, write: Write) -> None:
     text = "".join(f"{line}\n" for line in TEXTS["debpe"])
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS["debpe"])))
     start, output = write("start", "[weight]\nA= 1\n"), nbest.with_name("ini")

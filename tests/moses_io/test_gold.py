@@ -10,7 +10,7 @@ from moses_io.gold import LinkCounts, read_gold
 Write = Callable[[str, "str | bytes"], Path]
 
 LINKS = [frozenset({(0, 0), (1, 1), (1, 2)}), frozenset({(0, 0)}), frozenset[tuple[int, int]]()]
-"""What is measured: of the first sentence 0-0 is sure, 1-1 possible, 1-2 wrong; the second one's link is possible."""
+"""Evaluated links: in the first sentence 0-0 is sure, 1-1 possible and 1-2 wrong. In the second, 0-0 is possible."""
 SIZES = [(2, 3), (1, 1), (2, 0)]
 FORMS = {
     "dash": ("0-0 1p1 0-1\n0?0\n\n", 0),
@@ -24,7 +24,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_counts_by_hand(write: Write, form: str) -> None:
+def test_counts_of_all_gold_formats(write: Write, form: str) -> None:
     text, base = FORMS[form]
     for content in (text, gzip.compress(text.encode())):
         gold = read_gold(str(write("gold", content)), base)
@@ -35,8 +35,8 @@ def test_counts_by_hand(write: Write, form: str) -> None:
         assert counts == LinkCounts(sentences=3, links=4, sure=2, possible=4, in_sure=1, in_possible=3)
 
 
-def test_rates_by_hand(write: Write) -> None:
-    """1 - (1 + 3) / (4 + 2), 3 of 4 links, 1 of 2 sure ones."""
+def test_error_rate_precision_and_recall(write: Write) -> None:
+    """AER is 1 - (1 + 3) / (4 + 2), precision 3 of 4 links, recall 1 of 2 sure links."""
     counts = LinkCounts(sentences=3, links=4, sure=2, possible=4, in_sure=1, in_possible=3)
     assert (counts.error_rate, counts.precision, counts.recall) == pytest.approx((1 / 3, 3 / 4, 1 / 2))
     nothing = LinkCounts(sentences=3, links=0, sure=2, possible=4)
@@ -45,7 +45,7 @@ def test_rates_by_hand(write: Write) -> None:
     assert (perfect.error_rate, perfect.precision, perfect.recall) == (0, 1, 1)
 
 
-def test_sentences_that_nobody_aligned_are_not_measured(write: Write) -> None:
+def test_sentences_without_gold_links_are_ignored(write: Write) -> None:
     gold = read_gold(str(write("gold", "2 1 1 S\n")), 0)
     assert gold.counts(0, LINKS[0], 2, 3) == LinkCounts()
     assert gold.counts(1, LINKS[1], 1, 1).error_rate == 0
@@ -71,7 +71,7 @@ def test_sentences_that_nobody_aligned_are_not_measured(write: Write) -> None:
         ("1 1 1 P\n1 1 0 S\n", 0, "gold: no sure link"),
     ],
 )
-def test_what_is_no_gold_alignment(write: Write, text: str, base: int, message: str) -> None:
+def test_wrong_gold_alignments_are_errors(write: Write, text: str, base: int, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_gold(str(write("gold", text)), base)
     assert message in str(caught.value) and "\n" not in str(caught.value)
@@ -92,7 +92,7 @@ def test_what_is_no_gold_alignment(write: Write, text: str, base: int, message: 
         ("1 1 1\n7 1 1\n7 2 2\n", 0, "gold:2: sentence 7, the text has 3 lines"),
     ],
 )
-def test_a_gold_alignment_of_another_text(write: Write, text: str, base: int, message: str) -> None:
+def test_a_gold_alignment_of_another_text_is_an_error(write: Write, text: str, base: int, message: str) -> None:
     gold = read_gold(str(write("gold", text)), base)
     with pytest.raises(InputError) as caught:
         for number, sizes in enumerate(SIZES):

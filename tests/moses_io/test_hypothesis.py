@@ -41,8 +41,8 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("before", LINES.values(), ids=LINES)
-def test_a_parser_reads_each_line_as_if_it_were_the_first(before: bytes) -> None:
-    """It expects the labels and numbers of values of the line before."""
+def test_parsing_does_not_depend_on_the_previous_line(before: bytes) -> None:
+    """The parser is optimized for lines with the labels and numbers of values of the previous line."""
     for line in (*LINES.values(), before.replace(b" -", b"  +"), before.replace(b"= ", b"=\t"), *FAULTS):
         parser = LineParser()
         parser.parse(before, 1)
@@ -56,11 +56,11 @@ def test_a_parser_reads_each_line_as_if_it_were_the_first(before: bytes) -> None
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
-def test_a_line_is_written_back_to_the_byte(line: bytes) -> None:
+def test_a_line_is_written_back_unchanged(line: bytes) -> None:
     assert parse_line(line, 1).line == line
 
 
-def test_features_are_dense_or_sparse_by_name_and_number_of_values() -> None:
+def test_dense_and_sparse_features() -> None:
     hypothesis = parse_line(b"7 ||| a ||| A= 1 2 A_x= 3 NN_y= -1 -2 p_=a,~= 0 ||| 1\n", 1)
     assert hypothesis.sentence == 7
     assert hypothesis.dense == (("A", (1.0, 2.0)), ("NN_y", (-1.0, -2.0)))
@@ -114,13 +114,13 @@ def test_text_and_total() -> None:
         (b"0 ||| a ||| b ||| LM0= 1\n", "expected a number, found 'b'"),
     ],
 )
-def test_a_line_that_cannot_be_read(line: bytes, message: str) -> None:
+def test_wrong_lines_are_errors(line: bytes, message: str) -> None:
     with pytest.raises(Fault) as caught:
         parse_line(line, 1)
     assert message in str(caught.value)
 
 
-def test_a_feature_is_appended_to_the_third_field_and_nothing_else_changes() -> None:
+def test_features_are_appended_to_the_third_field() -> None:
     added = [b"NMT= -3.5", b"LMbig= -31.2 1"]
     assert with_features(parse_line(PLAIN, 1), added) == PLAIN.replace(b"= 1 |||", b"= 1 NMT= -3.5 LMbig= -31.2 1 |||")
     for line in LINES.values():

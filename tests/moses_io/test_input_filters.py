@@ -1,4 +1,4 @@
-"""Subwords of lists, texts and alignments are joined before anything is computed."""
+"""Input filters join subwords in lists, texts and alignments before features are computed."""
 
 import re
 from collections.abc import Callable
@@ -50,23 +50,23 @@ def test_indices_ascend_and_stay_inside_the_filtered_text(name: str, text: str) 
 
 
 @given(st.sampled_from(NAMES), st.text("ab@|￭▁ ", max_size=30))
-def test_the_letters_of_a_token_are_in_its_word(name: str, text: str) -> None:
+def test_the_characters_of_a_token_are_in_its_word(name: str, text: str) -> None:
     filters = InputFilters(name)
     words = tokens(filters(text))
     for token, index in zip(tokens(text), filters.word_indices(text), strict=True):
-        if letters := re.fullmatch("[▁￭]?([ab]+)(@@)?", token):
-            assert letters[1] in words[index]
+        if word := re.fullmatch("[▁￭]?([ab]+)(@@)?", token):
+            assert word[1] in words[index]
 
 
 @given(st.sampled_from(NAMES), st.text("ab@|￭▁ ", max_size=30))
-def test_text_without_subwords_stays_as_it_is(name: str, text: str) -> None:
+def test_text_without_subwords_does_not_change(name: str, text: str) -> None:
     filters = InputFilters(name)
     plain = text.translate(dict.fromkeys(map(ord, "@|￭▁")))
     assert filters(plain) == plain or name == "factors"
     assert tokens(filters(plain)) == tokens(plain)
 
 
-def test_a_list_is_joined_while_it_is_read(write: Write) -> None:
+def test_subwords_of_a_list_are_joined(write: Write) -> None:
     path = write("list", "0 ||| gro@@ ß ||| LM= -1 ||| -2.5\n1 ||| ein haus ||| LM= -1 ||| -1\n")
     texts = [each.hypotheses[0].text for each in InputFilters("debpe").filter_lists(read_nbest(str(path)))]
     assert texts == ["groß", "ein haus"]
@@ -78,12 +78,12 @@ def test_without_filters_a_list_keeps_its_bytes(write: Write) -> None:
     assert sentence.hypotheses[0].line == path.read_bytes()
 
 
-def test_the_output_of_moses_is_joined() -> None:
+def test_subwords_of_the_moses_output_are_joined() -> None:
     output = InputFilters("debpe").filter_output(MosesOutput("out", ["gro@@ ß", ""]))
     assert output.lines == ["groß", ""]
 
 
-def test_parts_of_the_separator_are_an_error(write: Write) -> None:
+def test_a_separator_made_by_the_filter_is_an_error(write: Write) -> None:
     path = write("list", "0 ||| a ||| LM= -1 ||| -1\n0 ||| |@@ |@@ | ||| LM= -1 ||| -1\n")
     with pytest.raises(InputError, match=r"list:2: the filter debpe makes the separator '\|\|\|' of parts"):
         list(InputFilters("debpe").filter_lists(read_nbest(str(path))))

@@ -1,4 +1,4 @@
-"""Lists of several systems: which candidates are one, and what stands for features that a system does not know."""
+"""Merging the lists of several systems: identification of equal candidates, and values of missing features."""
 
 import gzip
 import os
@@ -34,15 +34,15 @@ BEAM = [
 
 
 def merged(write: Write, *contents: str, missing: str | float = "lowest") -> list[str]:
-    """The lines of a merged list; the lists are A, B, C."""
+    """Return the lines of the merged list. The lists are named A, B and C."""
     lists = {name: str(write(name, content)) for name, content in zip("ABC", contents, strict=False)}
     output = write("merged", "")
     merge_lists(lists, str(output), missing)
     return output.read_bytes().decode().split("\n")[:-1]
 
 
-def test_lines_by_hand(write: Write) -> None:
-    """TM0 of sentence 1 and NMT of sentence 2 are the lowest of all lines, totals of B those of A where A has some."""
+def test_lines_of_a_merged_list(write: Write) -> None:
+    """TM0 in sentence 1 and NMT in sentence 2 are the lowest of all lines. Added candidates get A's lowest total."""
     assert merged(write, "".join(MOSES), "".join(BEAM)) == [
         "0 ||| a  b  ||| LM0= -3 -0.50 s_x= 1 TM0= 1e-2 NMT= -2.25 FromA= 1 FromB= 0 ||| -7.50 ||| 0-0 1-1 ",
         "0 ||| a c ||| LM0= -5 0.25 TM0= 3 NMT= -0.10 FromA= 1 FromB= 1 s_y= 2 s_x= 8 ||| -9 ||| 0-0 ",
@@ -63,10 +63,10 @@ def test_lines_by_hand(write: Write) -> None:
         (0.1, "0.1 0.1", "0.1 0.1", "0.1", "0.1"),
     ],
 )
-def test_what_stands_for_a_missing_feature(
+def test_values_of_missing_features(
     write: Write, missing: str | float, here: str, nowhere: str, other: str, everywhere: str
 ) -> None:
-    """Each component for itself, of those candidates of the sentence that have it; of all lines where none has."""
+    """Computed per component, over candidates of the sentence that have the feature, or else over all lines."""
     first = "0 ||| a ||| F= -7 0\n0 ||| b ||| F= 3 -1.50\n0 ||| c ||| F= -2 4.5\n1 ||| a ||| F= 1 2\n"
     second = "0 ||| b ||| G= 0.25\n0 ||| d ||| G= 0.5\n2 ||| e ||| G= 1.125\n"
     lines = merged(write, first, second, missing=missing)
@@ -80,8 +80,8 @@ def test_what_stands_for_a_missing_feature(
     ]
 
 
-def test_of_several_lists_the_first_that_knows_a_value_gives_it(write: Write) -> None:
-    """Of a text that a list repeats, its first line; blanks between words make no other text."""
+def test_values_are_taken_from_the_first_list_that_has_them(write: Write) -> None:
+    """If a list repeats a text, its first line is used. Repeated spaces do not make texts different."""
     one, two = "0 ||| a ||| F= 1\n", "0 ||| b  b ||| G= 2\n0 ||| c ||| G= 3\n"
     three = "0 ||| b b ||| F= 4 G= 5\n0 ||| a ||| F= 6 G= 7\n0 ||| a ||| F= 8 G= 9\n"
     assert merged(write, one, two, three) == [
@@ -91,13 +91,13 @@ def test_of_several_lists_the_first_that_knows_a_value_gives_it(write: Write) ->
     ]
 
 
-def test_a_mean_depends_on_no_order(write: Write) -> None:
+def test_the_mean_does_not_depend_on_the_order(write: Write) -> None:
     for values in (("1e16", "1", "-1e16"), ("1", "-1e16", "1e16")):
         first = "".join(f"0 ||| {text} ||| F= {value}\n" for text, value in zip("abc", values, strict=True))
         assert f" F= {1 / 3!r} " in merged(write, first, "0 ||| d ||| G= 1\n", missing="mean")[-1]
 
 
-def test_lists_without_names_of_features(write: Write) -> None:
+def test_lists_without_feature_names(write: Write) -> None:
     lines = merged(write, "0 ||| a ||| 1 -2 ||| 0\n", "0 ||| b ||| 3 4 ||| 0\n", "0 ||| c ||| lm: -3 ||| 0\n")
     assert lines == [
         "0 ||| a ||| 1 -2 lm= -3 FromA= 1 FromB= 0 FromC= 0 ||| 0",
@@ -117,7 +117,7 @@ def test_lists_without_names_of_features(write: Write) -> None:
         ("\n", "B: the list is empty"),
     ],
 )
-def test_lists_that_do_not_go_together(write: Write, tmp_path: Path, second: str, message: str) -> None:
+def test_incompatible_lists_are_errors(write: Write, tmp_path: Path, second: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         merged(write, "0 ||| a ||| F= 1 2\n0 ||| b ||| F= 1 2 A_b= 1\n", second)
     assert str(caught.value).replace(f"{tmp_path}/", "").startswith(message)
@@ -132,13 +132,13 @@ def test_lists_that_do_not_go_together(write: Write, tmp_path: Path, second: str
         ({"A": "a", "my list": "b"}, "list 'my list': expected a name of letters and digits, a letter first"),
     ],
 )
-def test_what_is_no_set_of_lists(lists: dict[str, str], message: str) -> None:
+def test_wrong_sets_of_lists_are_errors(lists: dict[str, str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         merge_lists(lists, "nowhere")
     assert str(caught.value) == message
 
 
-def test_pipes_and_lists_whose_ids_fall(write: Write, tmp_path: Path) -> None:
+def test_pipes_and_decreasing_ids(write: Write, tmp_path: Path) -> None:
     first, second = "".join(MOSES), "".join(BEAM)
     expected = merged(write, first + "\n", second)
     falling = "".join(BEAM[2:] + BEAM[:2])
@@ -156,7 +156,7 @@ VALUES = st.integers(-40, 40).map(lambda number: number / 8)
 
 @st.composite
 def nbest_lists(draw: st.DrawFn, features: tuple[str, ...]) -> str:
-    """A list with one to three values a feature, and totals that fall; no text twice in a sentence."""
+    """Return a list with one to three values per feature and decreasing totals. Texts of a sentence differ."""
     lines = []
     for sentence in draw(st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True).map(sorted)):
         texts = draw(st.lists(st.sampled_from(["a", "a b", "b", "c d", "", "e"]), min_size=1, max_size=5, unique=True))
@@ -189,7 +189,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(nbest_lists(("L", "TM")))
 @settings(max_examples=15)
-def test_a_list_with_itself_is_the_same_with_indicators(folder: Path, content: str) -> None:
+def test_merging_a_list_with_itself_adds_only_indicators(folder: Path, content: str) -> None:
     assert merge_texts(folder, {"A": content, "B": content}) == re.sub(
         r" \|\|\| (?=-?\d+ \|\|\| \d-)", " FromA= 1 FromB= 1 ||| ", content
     )
@@ -197,7 +197,7 @@ def test_a_list_with_itself_is_the_same_with_indicators(folder: Path, content: s
 
 @given(PAIRS, st.sampled_from(["lowest", "mean"]))
 @settings(max_examples=25)
-def test_candidates_and_features_against_a_slow_way(folder: Path, pair: tuple[str, str], missing: str) -> None:
+def test_candidates_and_features_equal_a_simple_computation(folder: Path, pair: tuple[str, str], missing: str) -> None:
     first, second = (read(content, folder) for content in pair)
     both = read(merge_texts(folder, {"A": pair[0], "B": pair[1]}, missing), folder)
     assert list(both) == sorted(first | second)
@@ -224,8 +224,10 @@ def test_candidates_and_features_against_a_slow_way(folder: Path, pair: tuple[st
 
 @given(PAIRS, st.randoms())
 @settings(max_examples=10)
-def test_what_makes_no_difference(folder: Path, pair: tuple[str, str], random: Random) -> None:
-    """The order of the second list's candidates changes no line; what is merged again gets no other values."""
+def test_order_of_candidates_and_repeated_merging_do_not_matter(
+    folder: Path, pair: tuple[str, str], random: Random
+) -> None:
+    """Reordering the second list does not change any line. Merging again does not change any value."""
     for missing in ("lowest", "mean"):
         once = merge_texts(folder, {"A": pair[0], "B": pair[1]}, missing)
         lines = pair[1].splitlines(keepends=True)
@@ -239,7 +241,7 @@ def test_what_makes_no_difference(folder: Path, pair: tuple[str, str], random: R
 
 @given(PAIRS)
 @settings(max_examples=15)
-def test_the_choice_of_the_first_decoder_stays(folder: Path, pair: tuple[str, str]) -> None:
+def test_the_choice_of_the_first_decoder_does_not_change(folder: Path, pair: tuple[str, str]) -> None:
     both = read(merge_texts(folder, {"A": pair[0], "B": pair[1]}), folder)
     lists = read(pair[1], folder) | read(pair[0], folder)
     for sentence, candidates in both.items():

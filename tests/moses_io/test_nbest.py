@@ -38,14 +38,14 @@ def test_every_line_has_the_features_of_the_first(tmp_path: Path, second: str, m
     assert str(caught.value).startswith(f"{path}:3: {message}")
 
 
-def test_features_may_stand_in_another_order(tmp_path: Path) -> None:
+def test_features_may_be_in_another_order(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text("0 ||| a ||| LM0= 1 2 TM0= 3\n0 ||| b ||| TM0= 3 LM0= 1 2\n")
     assert len(list(read_hypotheses(str(path)))) == 2
 
 
 @pytest.mark.parametrize(("lines", "extent"), [(2, "has 2 lines (ids from 0 to 1)"), (0, "is empty")])
-def test_an_id_that_the_reference_has_not(tmp_path: Path, lines: int, extent: str) -> None:
+def test_an_id_outside_the_reference_is_an_error(tmp_path: Path, lines: int, extent: str) -> None:
     path = tmp_path / "list"
     path.write_text("2 ||| a ||| L= 1\n")
     (sentence_list,) = read_nbest(str(path))
@@ -54,7 +54,7 @@ def test_an_id_that_the_reference_has_not(tmp_path: Path, lines: int, extent: st
     assert str(caught.value) == f"{path}:1: sentence 2 is beyond the reference, which {extent}"
 
 
-def test_gaps_and_falling_ids_are_legal_and_an_id_that_comes_again_is_not(tmp_path: Path) -> None:
+def test_gaps_and_decreasing_ids_are_valid_and_repeated_ids_are_errors(tmp_path: Path) -> None:
     path = tmp_path / "list"
     path.write_text("".join(f"{sentence} ||| a ||| L= 1\n" for sentence in (3, 3, 9, 4, 5, 0)))
     assert [sentence_list.sentence for sentence_list in read_nbest(str(path))] == [3, 9, 4, 5, 0]
@@ -65,7 +65,7 @@ def test_gaps_and_falling_ids_are_legal_and_an_id_that_comes_again_is_not(tmp_pa
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
-def test_order_of_ids_against_a_set(tmp_path_factory: pytest.TempPathFactory, ids: list[int]) -> None:
+def test_repeated_ids_are_detected_in_any_order(tmp_path_factory: pytest.TempPathFactory, ids: list[int]) -> None:
     path = tmp_path_factory.mktemp("ids") / "list"
     path.write_text("".join(f"{sentence} ||| a ||| L= 1\n" for sentence in ids))
     runs = [sentence for k, sentence in enumerate(ids) if k == 0 or ids[k - 1] != sentence]
@@ -77,8 +77,8 @@ def test_order_of_ids_against_a_set(tmp_path_factory: pytest.TempPathFactory, id
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_ids_that_fall_or_are_shuffled_take_linear_time(shuffled: bool) -> None:
-    """200,000 falling ids took 15 seconds where each was inserted before all others."""
+def test_decreasing_and_shuffled_ids_take_linear_time(shuffled: bool) -> None:
+    """With insertion at the front, 200,000 decreasing ids took 15 seconds."""
     ids, order = list(range(200_000, 0, -1)), Order()
     if shuffled:
         random.Random(1).shuffle(ids)
@@ -91,7 +91,7 @@ def test_ids_that_fall_or_are_shuffled_take_linear_time(shuffled: bool) -> None:
             order.check(sentence)
 
 
-def test_groups_and_empty_lists(tmp_path: Path, sample: Path) -> None:
+def test_read_the_sample_and_an_empty_list(tmp_path: Path, sample: Path) -> None:
     lists = list(read_nbest(str(sample / "dev.nbest.gz")))
     assert len(lists) == 400
     assert sum(len(sentence_list.hypotheses) for sentence_list in lists) == 36329
@@ -101,13 +101,13 @@ def test_groups_and_empty_lists(tmp_path: Path, sample: Path) -> None:
         list(read_nbest(str(empty)))
 
 
-def test_the_sample_is_written_back_to_the_byte(sample: Path) -> None:
+def test_the_sample_is_written_back_unchanged(sample: Path) -> None:
     path = sample / "test.nbest.gz"
     written = b"".join(hypothesis.line for hypothesis in read_hypotheses(str(path)))
     assert written == gzip.decompress(path.read_bytes())
 
 
-def test_marks_are_found_and_refused(tmp_path: Path) -> None:
+def test_segmentation_marks_are_detected_and_errors(tmp_path: Path) -> None:
     for text in ("the |0-0| Zeug |1-1| ", "the |0-0,wa=0-0 ,total=0.49, LM0= -0.69 | "):
         assert has_marks(text)
     assert not has_marks("the 0-0 | a|b |x|")
@@ -143,13 +143,13 @@ def test_empty_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 LIST = ["0 ||| a ||| L= 1 ||| -3", "0 ||| b ||| L= 1 ||| -1", "0 ||| a ||| L= 1 ||| -2", "1 ||| c ||| L= 1 ||| -1"]
 
 
-def test_without_its_output_the_decoder_chose_the_highest_total() -> None:
+def test_the_default_moses_choice_has_the_highest_total() -> None:
     first, _ = read_nbest(Lines("list", LIST))
     assert (first.moses_choice, first.moses_text) == (1, "b")
 
 
-def test_the_choice_is_the_candidate_that_the_decoder_printed(tmp_path: Path) -> None:
-    """Of two with this text it is the one with the higher total; Moses prints a space at the end of a line."""
+def test_the_moses_choice_is_the_candidate_in_its_output(tmp_path: Path) -> None:
+    """Of two candidates with this text, the higher total is used. Moses prints a space at the end of each line."""
     path = tmp_path / "out"
     path.write_text("a \nd\n")
     lists = read_moses_output(str(path)).add_to(read_nbest(Lines("list", LIST)))
@@ -160,14 +160,14 @@ def test_the_choice_is_the_candidate_that_the_decoder_printed(tmp_path: Path) ->
     ("content", "message"),
     [("a\n", r"out has 1 lines, .*source has 2$"), ("a\nb |0-1|\n", "out:2: segmentation marks such as")],
 )
-def test_the_output_of_the_decoder_is_a_line_a_sentence(tmp_path: Path, content: str, message: str) -> None:
+def test_the_moses_output_must_have_one_line_per_sentence(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "out").write_text(content)
     (tmp_path / "source").write_text("x\ny\n")
     with pytest.raises(InputError, match=message):
         read_moses_output(str(tmp_path / "out"), str(tmp_path / "source"))
 
 
-def test_a_list_goes_beyond_the_output_of_the_decoder(tmp_path: Path) -> None:
+def test_an_id_outside_the_moses_output_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a\n")
     with pytest.raises(
         InputError, match=r"list:4: sentence 1 is beyond the output of Moses in .*out, which has 1 lines"

@@ -27,8 +27,8 @@ ConstrainedDecoding1= 5
 """
 
 
-def test_untuneable_components_are_kept_apart(write: Write) -> None:
-    """Moses prints the tuneable ones alone (moses/ScoreComponentCollection.cpp:365)."""
+def test_untuneable_components_are_read_separately(write: Write) -> None:
+    """Moses prints only tuneable components (moses/ScoreComponentCollection.cpp:365)."""
     content = read_weight_file(str(write("moses.ini", FEATURES)))
     assert content.weights == {
         "TM0": (0.2, 0.1), "Distortion0": (0.5,), "Other": (2.0,), "ConstrainedDecoding1": (5.0,),
@@ -39,7 +39,7 @@ def test_untuneable_components_are_kept_apart(write: Write) -> None:
     }  # fmt: skip
 
 
-def test_a_written_ini_has_the_weights_of_all_components_and_is_read_back(tmp_path: Path, write: Write) -> None:
+def test_a_written_ini_has_all_components_and_is_read_back(tmp_path: Path, write: Write) -> None:
     content = read_weight_file(str(write("moses.ini", FEATURES)))
     written = tmp_path / "weights.ini"
     tuned = {"TM0": (7.0, 8.0), "Distortion0": (9.0,), "NMT": (1.0,)}
@@ -56,14 +56,14 @@ def test_a_written_ini_has_the_weights_of_all_components_and_is_read_back(tmp_pa
     ("components", "message"),
     [("1,0", ":2: feature 'T' has 3 weights and tuneable-components for 2"), ("1,0,x", ":2: expected true or false")],
 )
-def test_components_that_do_not_fit_their_weights(write: Write, components: str, message: str) -> None:
+def test_wrong_tuneable_components_are_errors(write: Write, components: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_weight_file(
             str(write("moses.ini", f"[feature]\nA name=T tuneable-components={components}\n[weight]\nT= 1 2 3\n"))
         )
 
 
-def test_a_component_without_a_weight_has_the_default_of_moses(write: Write) -> None:
+def test_a_component_without_a_weight_has_the_moses_default(write: Write) -> None:
     ini = write("moses.ini", "[feature]\nA name=T tuneable-components=1,0\n[weight]\nL= 1\n")
     content = read_weight_file(str(ini))
     assert (content.weights, content.untuneable["T"].weights) == ({"L": (1.0,)}, (None, 1.0))
@@ -71,8 +71,8 @@ def test_a_component_without_a_weight_has_the_default_of_moses(write: Write) -> 
 
 @pytest.mark.parametrize("name", ["UnknownWordPenalty0", "UWP"])
 @pytest.mark.parametrize("tuneable", [True, False])
-def test_the_penalty_of_unknown_words_by_any_name(write: Write, tmp_path: Path, name: str, tuneable: bool) -> None:
-    """What was written is read back with the same part that lists have."""
+def test_the_unknown_word_penalty_with_any_name(write: Write, tmp_path: Path, name: str, tuneable: bool) -> None:
+    """A written ini is read back with the same tuneable components."""
     line = f"UnknownWordPenalty name={name}{' tuneable=true' if tuneable else ''}"
     content = read_weight_file(str(write("moses.ini", f"[feature]\n{line}\n[weight]\nL= 1\n{name}= 2\n")))
     assert (name in content.weights, name in content.untuneable) == (tuneable, not tuneable)

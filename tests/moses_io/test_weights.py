@@ -20,7 +20,7 @@ def read(tmp_path: Path, text: str) -> dict[str, tuple[float, ...]]:
     return read_weights(str(path))
 
 
-def test_moses_ini(sample: Path) -> None:
+def test_read_a_moses_ini(sample: Path) -> None:
     weights = read_weights(str(sample / "moses.ini"))
     assert {name: len(values) for name, values in weights.items()} == {
         "LexicalReordering0": 6, "Distortion0": 1, "LM0": 1, "WordPenalty0": 1, "PhrasePenalty0": 1,
@@ -36,11 +36,11 @@ def test_sections_comments_and_later_lines(tmp_path: Path) -> None:
     assert read(tmp_path, text) == {"A": (3.0, 4.0), "A_s": (0.5,), "B": (1.0,)}
 
 
-def test_a_dense_weight_file_repeats_names(tmp_path: Path) -> None:
+def test_a_dense_weight_file_with_repeated_names(tmp_path: Path) -> None:
     assert read(tmp_path, "A= 1\nA= 2\nB= 3\n") == {"A": (1.0, 2.0), "B": (3.0,)}
 
 
-def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
+def test_untuneable_weights_are_omitted(tmp_path: Path) -> None:
     text = "Distortion0= 0.3\nUnknownWordPenalty0 UNTUNEABLE\npl=\nTM0= 0.2 UNTUNEABLECOMPONENT 0.1\n"
     assert read(tmp_path, text) == {"Distortion0": (0.3,), "TM0": (0.2, 0.1)}
 
@@ -61,12 +61,12 @@ def test_what_is_untuneable_is_no_weight(tmp_path: Path) -> None:
         ("", "no weights"),
     ],
 )
-def test_what_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_weight_files_are_errors(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(tmp_path, text)
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_written_weights_are_read_back(tmp_path: Path) -> None:
     weights = {"A": (0.1, -0.25), "pl_s2": (1e-9,), "wt_#~#": (0.5,)}
     path = tmp_path / "weights.ini"
     write_weights(str(path), weights, ["signature"])
@@ -74,7 +74,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert path.read_text().startswith("# signature\n\n[weight]\nA= 0.1 -0.25\n")
 
 
-def test_sparse_weights_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+def test_sparse_weights_in_a_separate_file(tmp_path: Path) -> None:
     assert read(tmp_path, "# comment\ns_a 0.5\ns_b=c -1\n") == {"s_a": (0.5,), "s_b=c": (-1.0,)}
     (tmp_path / "sparse").write_text("s_a 0.5\ns_b 2\n")
     assert read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\ns_b= 3\n") == {
@@ -82,7 +82,7 @@ def test_sparse_weights_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_numbers_alone_are_the_first_line_of_init_opt(tmp_path: Path) -> None:
+def test_lines_of_numbers_are_read_like_init_opt(tmp_path: Path) -> None:
     assert read(tmp_path, "0.5 -1 2e-3\n0 0 0\n1 1 1\n") == {"Unlabelled": (0.5, -1.0, 0.002)}
 
 
@@ -96,8 +96,8 @@ def test_sections_from_before_2013(tmp_path: Path) -> None:
     st.text(st.characters(exclude_characters="\n", codec="utf-8"), min_size=1).filter(str.strip),
     st.sampled_from(["", "#", "["]),
 )
-def test_what_a_list_names_is_read_back_or_refused(tmp_path: Path, name: str, start: str) -> None:
-    """Of dense features and of sparse ones, whatever their names."""
+def test_weights_of_any_feature_names_are_read_back_or_errors(tmp_path: Path, name: str, start: str) -> None:
+    """This holds for dense and sparse features of a valid list."""
     try:
         line = parse_line(encode(f"0 ||| a ||| {start}{name}= 1 {start}{name}_x= 2 ||| 0"), 1)
     except Fault:
@@ -112,13 +112,13 @@ def test_what_a_list_names_is_read_back_or_refused(tmp_path: Path, name: str, st
         assert read_weights(path) == weights
 
 
-def test_a_comment_stays_one(tmp_path: Path) -> None:
+def test_line_breaks_in_a_comment_are_harmless(tmp_path: Path) -> None:
     path = tmp_path / "w"
     write_weights(str(path), {"L": (1.0,)}, ["imported from a\n[weight]\nX= 1"])
     assert read_weights(str(path)) == {"L": (1.0,)}
 
 
-def test_a_weight_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
+def test_writing_a_weight_that_is_not_finite_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the weight of 'L' is not finite"):
         write_weights(str(tmp_path / "w"), {"L": (float("nan"),)}, [])
 
@@ -132,7 +132,7 @@ def test_weight_files_of_an_ini(tmp_path: Path) -> None:
         read_weights(str(tmp_path / "m.ini"))
 
 
-def test_weights_are_a_plain_file(tmp_path: Path) -> None:
+def test_pipes_and_devices_as_weight_files_are_errors(tmp_path: Path) -> None:
     pipe, ini = tmp_path / "pipe", tmp_path / "moses.ini"
     os.mkfifo(pipe)
     ini.write_text("[weight-file]\npipe\n[weight]\nL= 1\n")
@@ -143,8 +143,8 @@ def test_weights_are_a_plain_file(tmp_path: Path) -> None:
         read_weights("/dev/zero")
 
 
-def test_names_of_sparse_features_are_the_first_word_as_it_is(tmp_path: Path) -> None:
-    """FVector::load, moses/FeatureVector.cpp: the names of the target words `=` and `#` are not cut."""
+def test_the_name_of_a_sparse_feature_is_the_first_word(tmp_path: Path) -> None:
+    """Like FVector::load in moses/FeatureVector.cpp: target words `=` and `#` are not removed from names."""
     sparse = "# comment\nwt_a~= 5\nwt_b~b\t0.1\n\nwt_#~# 1\nwt_=~= -2 # later\n"
     expected = {"wt_a~=": (5.0,), "wt_b~b": (0.1,), "wt_#~#": (1.0,), "wt_=~=": (-2.0,)}
     assert read(tmp_path, sparse) == expected
@@ -152,14 +152,14 @@ def test_names_of_sparse_features_are_the_first_word_as_it_is(tmp_path: Path) ->
     assert read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\n") == {**expected, "A": (1.0,)}
 
 
-def test_names_of_sparse_features_under_weight_end_with_an_equals_sign(tmp_path: Path) -> None:
+def test_sparse_features_in_a_weight_section_end_with_an_equals_sign(tmp_path: Path) -> None:
     expected = {"wt_a~=": (5.0,), "wt_b~b": (1.0,)}
     assert read(tmp_path, "[weight]\nwt_a~== 5\nwt_b~b= 1\n") == expected
     assert read(tmp_path, "wt_a~== 5\nwt_b~b= 1\n") == expected
 
 
-def test_a_sparse_name_that_comes_again_takes_the_later_value(tmp_path: Path) -> None:
-    """FVector::load sets the value again; in a dense file a repeated name has further values."""
+def test_a_repeated_sparse_name_has_the_last_value(tmp_path: Path) -> None:
+    """FVector::load overwrites the value. In a dense file, a repeated name has several values."""
     assert read(tmp_path, "s_a 1\ns_b 2\ns_a 3\n") == {"s_a": (3.0,), "s_b": (2.0,)}
     assert read(tmp_path, "A= 1\ns_a= 1\nA= 2\ns_a= 3\n") == {"A": (1.0, 2.0), "s_a": (3.0,)}
     (tmp_path / "sparse").write_text("s_a 1\nNMT 2\nNMT 3\n")
@@ -167,16 +167,16 @@ def test_a_sparse_name_that_comes_again_takes_the_later_value(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("line", ["s_a", "s_a 1 2", "s_a x"])
-def test_a_line_of_a_sparse_weight_file_has_a_name_and_a_value(tmp_path: Path, line: str) -> None:
+def test_wrong_lines_of_a_sparse_weight_file_are_errors(tmp_path: Path, line: str) -> None:
     (tmp_path / "sparse").write_text(f"s_b 1\n{line}\n")
     with pytest.raises(InputError, match=r"sparse:2: (expected 'name value'|weights of 's_a': expected a number)"):
         read(tmp_path, "[weight-file]\nsparse\n[weight]\nA= 1\n")
 
 
-def test_a_weight_file_is_opened_from_the_working_directory_first(
+def test_a_sparse_weight_file_is_searched_in_the_working_directory_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Moses does (moses/StaticData.cpp:221); else beside the ini."""
+    """Like Moses (moses/StaticData.cpp:221). The folder of the ini is searched next."""
     (tmp_path / "tuned").mkdir()
     (tmp_path / "tuned" / "moses.ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
     monkeypatch.chdir(tmp_path)
@@ -199,14 +199,14 @@ def test_a_weight_file_is_opened_from_the_working_directory_first(
 
 
 def test_weights_that_are_added_and_overwritten(tmp_path: Path) -> None:
-    """`[weight-add]` is read before `[weight]`; of `-weight-overwrite` all is one line, and `x` keeps a component."""
+    """`[weight-add]` is read before `[weight]`. `[weight-overwrite]` is one line, and `x` keeps a component."""
     text = "[weight-overwrite]\nA= 9 x\nB=\n8\n[weight]\nA= 1 2\nC= 3\n[weight-add]\nC= 7\nD= 4\n"
     assert read(tmp_path, text) == {"A": (9.0, 2.0), "B": (8.0,), "C": (3.0,), "D": (4.0,)}
     assert read(tmp_path, "[weight-overwrite]\nA= 1\nB= 2\nA= 3\n") == {"A": (3.0,), "B": (2.0,)}
 
 
-def test_comments_right_behind_a_value(tmp_path: Path) -> None:
-    """`#` opens a comment anywhere in an ini; a name that we write may hold one."""
+def test_comments_directly_after_a_value(tmp_path: Path) -> None:
+    """`#` starts a comment anywhere in an ini, except in names of sparse features."""
     assert read(tmp_path, "[weight]\nA= 1 0.5#c\nB= 2 # 3\nw_#~#= 1\n") == {
         "A": (1.0, 0.5), "B": (2.0,), "w_#~#": (1.0,),
     }  # fmt: skip
@@ -218,7 +218,7 @@ def test_a_byte_order_mark_before_an_ini(tmp_path: Path) -> None:
 
 
 def test_more_sections_from_before_2013(tmp_path: Path) -> None:
-    """The labels of moses/Parameter.cpp; those of unknown words are never in a list."""
+    """Labels as in moses/Parameter.cpp. The unknown word penalty is never in a list."""
     text = "[weight-generation]\n0.3\n0\n[weight-i]\n1\n[weight-lr]\n2\n[weight-lex]\n3\n[weight-u]\n4\n"
     assert read(tmp_path, text) == {"g": (0.3, 0.0), "I": (1.0,), "lr": (2.0,), "lex": (3.0,)}
     assert read_weight_file(str(tmp_path / "weights")).untuneable["UnknownWordPenalty0"].weights == (4.0,)

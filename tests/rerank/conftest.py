@@ -16,7 +16,7 @@ SENTENCES, CANDIDATES = 80, 5
 
 
 class Fitted(NamedTuple):
-    """A scored list with its references and the weights of both rounds, and what was fitted on it."""
+    """A scored list, its references, initial and tuned weights, and the confidence estimator fitted on it."""
 
     nbest: Path
     reference: Path
@@ -29,20 +29,20 @@ class Fitted(NamedTuple):
 
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
-    """Half of the words are wrong, more or less: `Known` is about the score times the length, `Noise` says nothing."""
+    """About half of the words are wrong. `Known` correlates with the BLEU score times length, `Noise` is random."""
     folder, rng = tmp_path_factory.mktemp("confidence"), np.random.default_rng(1)
     lines, references, metric = [], [], Metric("bleu")
     for sentence in range(SENTENCES):
         words = [f"w{number}" for number in rng.integers(10, 40, rng.integers(5, 12))]
         references.append(" ".join(words))
         count, skill = metric.counter([references[-1]]), rng.random()
-        for place in range(CANDIDATES):
+        for rank in range(CANDIDATES):
             text = " ".join(word if rng.random() < skill else "bad" for word in words)
             score = float(metric.formula.smoothed(np.array([count(text)]))[0])
             features = (
                 f"Known= {(score + rng.normal(0, 0.2)) * len(words):.6f} Noise= {rng.normal():.6f} {rng.normal():.6f}"
             )
-            lines.append(f"{sentence} ||| {text} ||| {features} ||| {-place}\n")
+            lines.append(f"{sentence} ||| {text} ||| {features} ||| {-rank}\n")
     paths = [folder / name for name in ("list", "reference", "weights.ini", "confidence.json")]
     paths[0].write_text("".join(lines))
     paths[1].write_text("\n".join(references) + "\n")
@@ -57,7 +57,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
 
 @pytest.fixture
 def altered(fitted: Fitted, tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
-    """Write the file of confidence with other values."""
+    """Write the confidence file with some values replaced."""
 
     def write(changes: dict[str, Any]) -> Path:
         (tmp_path / "altered.json").write_text(json.dumps(fitted.values() | changes))

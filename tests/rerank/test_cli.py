@@ -1,4 +1,4 @@
-"""What all commands share: standard streams, and outputs that are inputs."""
+"""Behaviour that all commands share: standard streams, checks of arguments, messages and progress bars."""
 
 import argparse
 import itertools
@@ -26,8 +26,8 @@ LIST = "0 ||| a ||| L= 1 ||| 0\n1 ||| b ||| L= 2 ||| 0\n"
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "0<&-", "0<&- 2>&-", "1>&-", "0<&- 1>&- 2>&-"])
-def test_streams_that_are_closed_at_the_start(write: Write, tmp_path: Path, closed: str) -> None:
-    """What is told goes nowhere, and never into a file or into what is written."""
+def test_closed_standard_streams(write: Write, tmp_path: Path, closed: str) -> None:
+    """Messages are lost if stderr is closed. They are never written into a data file."""
     write("list", LIST), write("weights", "L= 1\n")
     for output in ("", "--output out"):
         script = f"{sys.executable} -m rerank.cli rerank list --weights weights {output} {closed}"
@@ -39,11 +39,13 @@ def test_streams_that_are_closed_at_the_start(write: Write, tmp_path: Path, clos
         elif "1>" not in closed:
             assert (ran.returncode, ran.stdout) == (0, b"a\nb\n")
         else:
-            told = b"" if "2>" in closed else b"moses-rerank rerank: <stdout>: stdout is closed. Name a file to write\n"
-            assert (ran.returncode, ran.stderr[-len(told) :]) == (2, told)
+            closed_message = (
+                b"" if "2>" in closed else b"moses-rerank rerank: <stdout>: stdout is closed. Name a file to write\n"
+            )
+            assert (ran.returncode, ran.stderr[-len(closed_message) :]) == (2, closed_message)
 
 
-def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -> None:
+def test_an_output_that_is_an_input_is_an_error(command: Command, write: Write, tmp_path: Path) -> None:
     nbest, weights = write("list", LIST), write("m.ini", "[weight]\nL= 1\n")
     reference = write("ref", "a\nb\n")
     (tmp_path / "link").symlink_to(weights)
@@ -70,13 +72,13 @@ def test_an_output_is_no_input(command: Command, write: Write, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("of", "old", "new"), [(of, *pair) for of, renamed in RENAMED.items() for pair in renamed.items()]
 )
-def test_an_old_option_is_an_error_that_gives_the_new_one(command: Command, of: str, old: str, new: str) -> None:
+def test_an_old_option_is_an_error_that_names_the_new_option(command: Command, of: str, old: str, new: str) -> None:
     for arguments in ((old, "x"), (f"{old}=x",)):
         status, out, err = command(of, *arguments)
         assert (status, out, err) == (2, b"", f"moses-rerank {of}: {old} is now {new}\n")
 
 
-def test_an_old_setting_of_a_model_is_an_error_that_gives_the_new_one(command: Command, write: Write) -> None:
+def test_an_old_model_setting_is_an_error_that_names_the_new_setting(command: Command, write: Write) -> None:
     files = ("--source", write("de", "a\n"), "--target", write("en", "b\n"), "--output", "model")
     files = (*files, "--dev-source", "de", "--dev-target", "en")
     status, out, err = command("train", "--preset", "rnnsearch", "--set", "hidden=8", *files)
@@ -84,13 +86,13 @@ def test_an_old_setting_of_a_model_is_an_error_that_gives_the_new_one(command: C
     assert err == "moses-rerank train: unknown setting 'hidden'. It is now 'hidden_size'\n"
 
 
-def test_an_old_setting_of_a_tuner_is_an_error_that_gives_the_new_one(command: Command, write: Write) -> None:
+def test_an_old_tuner_setting_is_an_error_that_names_the_new_setting(command: Command, write: Write) -> None:
     files = (write("list", LIST), "--reference", write("ref", "a\nb\n"), "--initial-weights", write("w", "L= 1\n"))
     status, out, err = command("tune", *files, "--tuner", "expected", "--set", "steps=8")
     assert (status, out, err) == (2, b"", "moses-rerank tune: unknown key 'steps'. It is now max_iterations\n")
 
 
-def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: Path) -> None:
+def test_infinite_numbers_are_errors(command: Command, write: Write, tmp_path: Path) -> None:
     nbest = write("list", "0 ||| a ||| L= 3e38 ||| 0\n0 ||| b ||| L= 1e308 ||| 0\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 3e38\n"), "--output", tmp_path / "out")
     assert (status, "list:2: feature 'L': '1e308' is larger than 3.4e+38" in err) == (2, True)
@@ -102,8 +104,8 @@ def test_numbers_that_are_not_finite(command: Command, write: Write, tmp_path: P
 CONTROLS = "\x1b[2J\x07\x9b\u202e\r"
 
 
-def test_no_input_steers_the_terminal(command: Command, write: Write) -> None:
-    """In what is told of it; what is data stays as it is, and text from right to left can be read."""
+def test_control_characters_are_escaped_in_messages(command: Command, write: Write) -> None:
+    """Data is written unchanged. Text in right-to-left scripts stays readable."""
     text = f"בית {CONTROLS}x"
     content = f"0 ||| {text} ||| L{CONTROLS}= 1 ||| 0\n0 ||| y ||| L{CONTROLS}= 0 ||| 0\n"
     nbest, lines = write(f"list{CONTROLS}\n", content), write(f"text{CONTROLS}", f"{text}\n")
@@ -137,13 +139,13 @@ def test_messages_are_short(command: Command, write: Write, capfdbinary: pytest.
     assert (status, err.split(" ")[2]) == (2, f"{'x/' * 40}…{'x/' * 36}weights:")
     with pytest.raises(SystemExit):
         command("rerank", nbest, "--weights", "w", "--sentences", "9" * 5000)
-    refused = capfdbinary.readouterr().err.decode()
-    refused += command("rerank", nbest, "--weights", "w", f"\x1b{long}")[2]
-    assert f"--sentences: expected a whole number from 0, found '{'9' * 80}'…. See --help\n" in refused
-    assert (r"unknown arguments: \x1bxxx" in refused, max(map(len, refused.split("\n"))) < 600) == (True, True)
+    errors = capfdbinary.readouterr().err.decode()
+    errors += command("rerank", nbest, "--weights", "w", f"\x1b{long}")[2]
+    assert f"--sentences: expected a whole number from 0, found '{'9' * 80}'…. See --help\n" in errors
+    assert (r"unknown arguments: \x1bxxx" in errors, max(map(len, errors.split("\n"))) < 600) == (True, True)
 
 
-def test_a_part_of_a_folder_that_is_read_is_no_output(command: Command, write: Write, tmp_path: Path) -> None:
+def test_an_output_inside_an_input_folder_is_an_error(command: Command, write: Write, tmp_path: Path) -> None:
     nbest, source = write("list", LIST), write("source", "a\nb\n")
     for folder, part in (("model", "config.json"), ("model", "source.vocabulary"), ("reranker", "features/LM/lm.arpa")):
         (tmp_path / folder / part).parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +158,7 @@ def test_a_part_of_a_folder_that_is_read_is_no_output(command: Command, write: W
         assert (tmp_path / folder / part).read_text() == "kept"
 
 
-def test_the_weight_file_of_the_start_is_no_output(command: Command, write: Write) -> None:
+def test_an_output_that_is_the_sparse_weight_file_is_an_error(command: Command, write: Write) -> None:
     nbest, reference = write("list", LIST), write("reference", "a\nb\n")
     sparse, start = write("sparse", "a_b 1\n"), write("start", "[weight]\nL= 1\n[weight-file]\nsparse\n")
     status, _, err = command("tune", nbest, "--reference", reference, "--initial-weights", start, "--output", sparse)
@@ -164,19 +166,19 @@ def test_the_weight_file_of_the_start_is_no_output(command: Command, write: Writ
     assert sparse.read_text() == "a_b 1\n"
 
 
-def test_stdin_is_read_once(command: Command) -> None:
+def test_stdin_named_twice_is_an_error(command: Command) -> None:
     for arguments in (("tune", "-", "--reference", "-", "--initial-weights", "s"), ("validate", "-", "--source", "-")):
         output = ("--output", "x") if arguments[0] == "tune" else ()
         status, _, err = command(*arguments, *output)
         assert (status, "stdin is named twice, and can be read once" in err) == (2, True)
 
 
-def test_a_report_of_validate_is_no_file(command: Command, write: Write, tmp_path: Path) -> None:
+def test_validate_with_output_but_without_regroup_is_an_error(command: Command, write: Write, tmp_path: Path) -> None:
     status, _, err = command("validate", write("list", LIST), "--output", tmp_path / "report")
     assert (status, "--output needs --regroup" in err, (tmp_path / "report").exists()) == (2, True, False)
 
 
-def test_a_stop_while_the_commands_are_read(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_parsing_arguments(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
 
@@ -185,7 +187,7 @@ def test_a_stop_while_the_commands_are_read(command: Command, monkeypatch: pytes
     assert (status, err) == (130, "moses-rerank presets: stopped\n")
 
 
-def test_what_cannot_be_told_stops_no_work(write: Write, tmp_path: Path) -> None:
+def test_a_full_stderr_does_not_stop_the_command(write: Write, tmp_path: Path) -> None:
     nbest, weights, output = write("list", LIST), write("weights", "L= 1\n"), tmp_path / "output"
     script = f"{sys.executable} -m rerank.cli rerank {nbest} --weights {weights} --output {output} 2> /dev/full"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -226,7 +228,7 @@ def test_a_full_device(command: Command, write: Write) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
+def test_wrong_arguments_are_errors_in_one_line(
     capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     try:
@@ -238,7 +240,7 @@ def test_what_is_wrong_is_told_in_one_line(
     assert message in err
 
 
-def test_memory_that_does_not_suffice(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_is_an_error(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rerank.commands.presets.run", lambda _: bytearray(2**62))
     assert command("presets") == (2, b"", "moses-rerank presets: out of memory. Process less at a time\n")
 
@@ -261,7 +263,7 @@ PAIRS = "0 ||| a b ||| LM0= -1 ||| -1\n0 ||| a c ||| LM0= -2 ||| -2\n1 ||| b a |
         ),
     ],
 )
-def test_what_may_take_long_shows_a_bar(
+def test_long_commands_show_progress_bars(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, arguments: list[str], bars: list[str]
 ) -> None:
     shown: list[str] = []
@@ -279,7 +281,7 @@ def test_what_may_take_long_shows_a_bar(
     assert shown == bars
 
 
-def test_choices_on_a_terminal_have_no_bar_between_them(
+def test_no_progress_bar_if_the_output_is_a_terminal(
     write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     replacements, nbest = read_replacements(None, None, "error"), str(write("one.nbest", PAIRS))
@@ -297,11 +299,11 @@ PATHS = {
     "REFERENCES", "CONFIG", "blank|FILE", "copy|keep|FILE", "[NAME=]NBEST", "[LABEL=]KIND[:ARG]", "LABEL=KIND[:ARG]",
     "hf:DIR", "LIST",
 }  # fmt: skip
-"""How the help text names the arguments that are paths, or have them in them."""
+"""Metavariables of arguments that are or contain paths."""
 
 
 def parsers() -> dict[str, list[argparse.ArgumentParser]]:
-    """Parsers of each command, those of its own commands among them."""
+    """Return the parsers of each command, including those of its subcommands."""
 
     def below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
         groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
@@ -311,7 +313,7 @@ def parsers() -> dict[str, list[argparse.ArgumentParser]]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_declare_what_they_read_and_write(name: str, write: Write) -> None:
+def test_commands_declare_their_input_and_output_paths(name: str, write: Write) -> None:
     actions = {action.dest: action for parser in parsers()[name] for action in parser._actions}
     paths = {dest for dest, action in actions.items() if action.metavar in PATHS and dest != "working_dir"}
     types = {dest: action.type for dest, action in actions.items() if isinstance(action.type, type)}
@@ -334,7 +336,7 @@ def test_commands_declare_what_they_read_and_write(name: str, write: Write) -> N
             check_arguments(argparse.Namespace(**{one: OutputPath(path), other: OutputPath(path)}))
 
 
-def test_paragraphs_of_help_fit_the_terminal(
+def test_help_paragraphs_fit_the_terminal_width(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")

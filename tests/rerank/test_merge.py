@@ -1,4 +1,4 @@
-"""`moses-rerank merge`, and what becomes of its lists."""
+"""`moses-rerank merge` and the use of merged lists."""
 
 import gzip
 from collections.abc import Callable
@@ -17,7 +17,7 @@ ONE, OTHER = (
 )
 
 
-def test_names_and_what_is_told(command: Command, write: Write) -> None:
+def test_names_of_lists_and_the_printed_counts(command: Command, write: Write) -> None:
     one, other = write("one=1", ONE), write("other", OTHER)
     status, out, err = command("merge", one, f"NMT={other}", "--missing", "-7")
     assert (status, err) == (0, "1 sentence, 3 candidates: 1 only in List1, 1 only in NMT, 1 in both\n")
@@ -39,7 +39,7 @@ def test_names_and_what_is_told(command: Command, write: Write) -> None:
         (["one", "NMT=other", "--output", "other"], "other: the command reads this file and would write over it"),
     ],
 )
-def test_what_is_refused_in_one_line(
+def test_wrong_arguments_are_errors_in_one_line(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(write("one", ONE).parent)
@@ -50,7 +50,7 @@ def test_what_is_refused_in_one_line(
     assert Path("other").read_text() == OTHER
 
 
-def test_a_value_that_stands_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_value_of_missing_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["merge", "one", "other", "--missing", "median"])
     assert caught.value.code == 2
@@ -58,7 +58,7 @@ def test_a_value_that_stands_for_nothing(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_merged_list_is_tuned_from_moses_weights_and_reranked(command: Command, sample: Path, tmp_path: Path) -> None:
-    """The second half has a feature that knows the reference, and the first does not."""
+    """The second half of the list has a feature that correlates with the reference, the first half does not."""
     references = (sample / "dev.en").read_text(encoding="utf-8").split("\n")[:40]
     (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
     halves: list[list[str]] = [[], []]

@@ -1,4 +1,4 @@
-"""What other programs use does what the commands do, and is silent."""
+"""The Python API gives the results of the commands and prints nothing."""
 
 import ast
 import dataclasses
@@ -33,7 +33,7 @@ FEATURES = {"Copied": "copied", "Match": "posteriors"}
 
 @pytest.fixture
 def folder(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a few sentences of the sample, and `moses.ini`."""
+    """A working directory with a few sentences of the sample and `moses.ini`."""
     monkeypatch.chdir(tmp_path)
     with gzip.open(sample / "dev.nbest.gz") as stream:
         first = [line for line in stream if int(line.split(b" ", 1)[0]) < SENTENCES]
@@ -57,7 +57,7 @@ def lines(name: str) -> list[str]:
     return Path(name).read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def test_what_is_exported_is_small_and_light() -> None:
+def test_the_package_imports_no_heavy_libraries() -> None:
     code = """
 import sys, rerank
 assert not {"torch", "numpy", "rich"} & set(sys.modules), "heavy"
@@ -70,7 +70,7 @@ assert "torch" not in sys.modules
         _ = rerank.rerank_all
 
 
-def test_checkers_of_types_see_the_same_names_in_the_same_places() -> None:
+def test_type_checkers_see_the_same_exports() -> None:
     tree = ast.parse(Path(rerank.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     named = [node for node in block.body if isinstance(node, ast.ImportFrom)]
@@ -78,12 +78,12 @@ def test_checkers_of_types_see_the_same_names_in_the_same_places() -> None:
     assert rerank.__all__ == sorted(rerank._PLACES)
 
 
-def test_settings_are_keywords_that_no_other_argument_has() -> None:
+def test_names_of_settings_differ_from_other_arguments_of_train() -> None:
     settings = {field.name for each in (Architecture, Training) for field in dataclasses.fields(each)}
     assert not settings & set(inspect.signature(train).parameters)
 
 
-def test_a_reranker_chooses_what_apply_chooses(
+def test_a_reranker_gives_the_output_of_apply(
     command: Command, folder: Path, reranker: Reranker, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     requests = parse_requests([f"{k}={v}" for k, v in FEATURES.items()])
@@ -110,8 +110,8 @@ def test_a_reranker_chooses_what_apply_chooses(
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_a_reranker_goes_from_list_to_list(folder: Path, write: Write) -> None:
-    """Also where a list was left in its midst, or was at fault, and where scores of other tools belong to the list."""
+def test_a_reranker_processes_several_lists(folder: Path, write: Write) -> None:
+    """Earlier lists may be read only in part or have errors. Scores of a file belong to each list."""
     write("scores", "".join(f"{number * number % 7}\n" for number in range(SENTENCES * CANDIDATES)))
     write("weights.ini", Path("moses.ini").read_text() + "Other= 1\n")
     reranker = Reranker({"Other": "scores:scores"}, "weights.ini")
@@ -163,7 +163,7 @@ if __name__ == "__main__":
 def test_a_reranker_in_other_processes_and_threads(
     folder: Path, models: dict[str, Path], write: Write, how: str
 ) -> None:
-    """After it was used in this one, with threads of torch that a fork does not have."""
+    """The reranker was used in the main process before, with torch threads that a fork does not have."""
     write("weights.ini", Path("moses.ini").read_text() + "NMT= 1\n")
     program = write("program.py", IN_PROCESSES)
     environment = {**os.environ, "PYTHONPATH": str(Path(rerank.__file__).parents[1])}
@@ -172,8 +172,8 @@ def test_a_reranker_in_other_processes_and_threads(
     assert ran.returncode == 0, ran.stderr
 
 
-def test_threads_share_a_running_program(folder: Path) -> None:
-    """Each thread has the values of its own candidates."""
+def test_threads_share_a_server_process(folder: Path) -> None:
+    """Each thread gets the values of its own candidates."""
     count = 'while IFS= read -r line; do [ -z "$line" ] || echo ${#line}; done'
     reranker = Reranker({"Size": f"server:{count}"}, {"LM0": [1.0], "Size": [1.0]})
     lists = [[f"0 ||| {'a' * (number + 1)} ||| LM0= -1 ||| -1\n"] * 20 for number in range(8)]
@@ -197,7 +197,7 @@ def test_sentences_without_candidates(reranker: Reranker) -> None:
     assert [each.sentence for each in reranker.score(nbest, "de")] == [0, 2, 3]
 
 
-def test_a_reranker_without_features_weighs_what_the_list_has(command: Command, folder: Path) -> None:
+def test_a_reranker_without_features_uses_the_features_of_the_list(command: Command, folder: Path) -> None:
     status, out, err = command("rerank", "nbest", "--weights", "moses.ini", "--source", "de")
     assert status == 0, err
     assert Reranker({}, "moses.ini").rerank("nbest", "de") == out.decode().split("\n")[:-1]
@@ -237,7 +237,7 @@ def test_a_reranker_without_features_weighs_what_the_list_has(command: Command, 
         (lambda: score("nbest", "de", {"LM0": "copied"}, "out"), "the list already has a feature 'LM0'"),
     ],
 )
-def test_faults_are_input_errors(folder: Path, act: Callable[[], object], message: str) -> None:
+def test_wrong_arguments_and_files_are_input_errors(folder: Path, act: Callable[[], object], message: str) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises(InputError, match=message) as caught:
         act()
@@ -246,7 +246,7 @@ def test_faults_are_input_errors(folder: Path, act: Callable[[], object], messag
 
 
 api: Any = rerank
-"""The same without types."""
+"""The package without static types, for calls with wrong types."""
 
 
 def tune_to_o(nbest: object, references: object, **settings: object) -> object:
@@ -330,14 +330,14 @@ def test_lines_may_be_bytes(reranker: Reranker) -> None:
         assert reranker.rerank(nbest, "de") == chosen
 
 
-def test_numbers_of_numpy_and_of_generators_are_weights(folder: Path) -> None:
+def test_weights_may_be_numpy_arrays_and_generators(folder: Path) -> None:
     weights = read_weights("moses.ini")
     arrays = {name: np.array(values) for name, values in weights.items()}
     generators = {name: (value for value in values) for name, values in weights.items()}
     assert Reranker({}, arrays).weights == Reranker({}, generators).weights == weights  # type: ignore[arg-type]
 
 
-def test_what_fills_gaps_may_be_a_file_of_any_name(reranker: Reranker) -> None:
+def test_the_file_for_missing_sentences_may_have_any_name(reranker: Reranker) -> None:
     Path("en").rename("blank")
     without = [line for line in lines("nbest") if not line.startswith("1 ")]
     assert reranker.rerank(without, "de", on_missing=Path("blank"))[1] == lines("blank")[1]
@@ -347,7 +347,7 @@ def train_on(corpus: str, **settings: object) -> object:
     return train("rnnsearch", corpus, "en", dev_source="de", dev_target="en", output="model", **settings)  # type: ignore[arg-type]
 
 
-def test_training_is_that_of_the_command(
+def test_train_gives_the_model_of_the_command(
     command: Command, folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     sizes = {"embedding_size": 4, "hidden_size": 4, "attention_size": 4, "epochs": 1, "min_frequency": 1}
@@ -365,7 +365,7 @@ def test_training_is_that_of_the_command(
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_scoring_and_tuning_are_those_of_the_commands(
+def test_score_and_tune_give_the_results_of_the_commands(
     warned: Callable[[str], AbstractContextManager[None]],
     command: Command,
     folder: Path,
@@ -405,7 +405,7 @@ def test_scoring_and_tuning_are_those_of_the_commands(
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_evaluation_is_that_of_the_command(
+def test_evaluate_gives_the_results_of_the_command(
     command: Command, reranker: Reranker, write: Write, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     translations = reranker.rerank("nbest", "de")

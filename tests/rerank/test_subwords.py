@@ -1,4 +1,4 @@
-"""A list of subwords with an input filter gives the results of the list of words."""
+"""Lists of subwords with an input filter give the same results as lists of words."""
 
 import re
 import shutil
@@ -49,13 +49,13 @@ ablation = false
 
 
 def cut(text: str) -> str:
-    """Cut each word into subwords of two letters."""
+    """Split each word into subwords of two characters."""
     return " ".join("@@ ".join(re.findall("..?", word)) for word in text.split(" "))
 
 
 @pytest.fixture
 def folders(small: Callable[..., Path]) -> tuple[Path, Path]:
-    """A folder with words and a folder with subwords, each with the files of the experiment."""
+    """A folder with words and a folder with subwords, each with all files of the experiment."""
     plain = small(pairs=60, sentences=10, candidates=5)
     subwords = plain / "subwords"
     subwords.mkdir()
@@ -77,7 +77,7 @@ def folders(small: Callable[..., Path]) -> tuple[Path, Path]:
     return plain, subwords
 
 
-def test_score_gives_the_values_of_words(
+def test_score_gives_the_same_values_as_for_words(
     command: Command, folders: tuple[Path, Path], models: dict[str, Path], sample: Path
 ) -> None:
     plain, subwords = folders
@@ -91,14 +91,14 @@ def test_score_gives_the_values_of_words(
 
 @pytest.fixture
 def ran(command: Command, folders: tuple[Path, Path]) -> tuple[Path, Path]:
-    """The folders of results of both experiments."""
+    """Return the results folders of both experiments."""
     for folder in folders:
         assert command("run", folder / "e.toml")[0] == 0
     plain, subwords = folders
     return plain / "work", subwords / "work"
 
 
-def test_run_chooses_the_translations_of_words(ran: tuple[Path, Path]) -> None:
+def test_run_gives_the_same_translations_as_for_words(ran: tuple[Path, Path]) -> None:
     for name in ("test.reranked", "test.moses", "dev.translations.forward"):
         assert (ran[1] / name).read_text() == (ran[0] / name).read_text()
     assert read_weights(str(ran[1] / "weights.ini")) == read_weights(str(ran[0] / "weights.ini"))
@@ -107,8 +107,8 @@ def test_run_chooses_the_translations_of_words(ran: tuple[Path, Path]) -> None:
 def test_the_reranker_applies_the_filter(command: Command, folders: tuple[Path, Path], ran: tuple[Path, Path]) -> None:
     assert read_manifest(ran[1] / "reranker").input_filter == "debpe"
     assert "| filters for lists and sources | debpe |" in (ran[1] / "reranker" / "README.md").read_text()
-    asked = ["--source", folders[1] / "test.de", "--moses-output", folders[1] / "test.moses"]
-    status, translations, _ = command("apply", ran[1] / "reranker", folders[1] / "test.nbest", *asked)
+    arguments = ["--source", folders[1] / "test.de", "--moses-output", folders[1] / "test.moses"]
+    status, translations, _ = command("apply", ran[1] / "reranker", folders[1] / "test.nbest", *arguments)
     assert (status, translations) == (0, (ran[0] / "test.reranked").read_bytes())
 
 
@@ -117,8 +117,8 @@ def test_lines_for_missing_sentences_are_filtered(
 ) -> None:
     lines = [line for line in (folders[1] / "test.nbest").read_text().splitlines(True) if not line.startswith("3 ")]
     (tmp_path / "gap").write_text("".join(lines))
-    asked = ["--source", folders[1] / "test.de", "--on-missing", folders[1] / "test.moses"]
-    status, translations, _ = command("apply", ran[1] / "reranker", tmp_path / "gap", *asked)
+    arguments = ["--source", folders[1] / "test.de", "--on-missing", folders[1] / "test.moses"]
+    status, translations, _ = command("apply", ran[1] / "reranker", tmp_path / "gap", *arguments)
     assert status == 0
     assert translations.decode().splitlines()[3] == (folders[0] / "test.moses").read_text().splitlines()[3]
 
@@ -172,7 +172,7 @@ def test_init_proposes_the_filter(references: str, command: Command, folders: tu
     assert re.search('dev = { source = "[^"]*dev.de", reference = "[^"]*dev.en", nbest = "[^"]*dev.nbest" }', proposed)
 
 
-def test_a_study_has_no_input_filter(command: Command, folders: tuple[Path, Path]) -> None:
+def test_a_study_with_an_input_filter_is_an_error(command: Command, folders: tuple[Path, Path]) -> None:
     path = folders[1] / "study.toml"
     path.write_text((folders[1] / "e.toml").read_text() + "[study]\nsizes = [50]\n")
     status, _, err = command("study", path)

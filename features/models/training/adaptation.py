@@ -66,16 +66,16 @@ class Adaptation:
         # The training's optimizer is not used any more: free the memory of its state.
         self._run.optimizer.state.clear()
         try:
-            reached = self._reached(bar)
-            if reached:
-                self._keep(reached, self._learn(0, bar))
+            perplexities = self._improved(bar)
+            if perplexities:
+                self._keep(perplexities, self._learn(0, bar))
                 return
         except Diverged as error:
             log.info(f"fine-tuning on dev: {error}")
         if self._run.ranks.leads:
             self._undo()
 
-    def _reached(self, bar: Bar) -> list[float]:
+    def _improved(self, bar: Bar) -> list[float]:
         """Return the cross-validated perplexities if they improve, else an empty list.
 
         The first is of all learners together, the others are of each learner.
@@ -87,11 +87,11 @@ class Adaptation:
             self._learn(fold, bar)
             after.append(dev_losses(self._parts[fold]))
             self._save(weights_file(fold))
-        known, reached = (perplexities_of(_added(losses)) for losses in (before, after))
-        better = reached[0] < known[0]
-        change = f"perplexity {known[0]:.3f} -> {reached[0]:.3f}{' (best)' if better else ''}"
+        known, perplexities = (perplexities_of(_added(losses)) for losses in (before, after))
+        better = perplexities[0] < known[0]
+        change = f"perplexity {known[0]:.3f} -> {perplexities[0]:.3f}{' (best)' if better else ''}"
         log.info(f"fine-tuned on dev, cross-validated: {change}")
-        return reached if better else []
+        return perplexities if better else []
 
     def _learn(self, fold: int, bar: Bar) -> dict[str, float]:
         """Fine-tune the base weights without a fold (0: on all of dev). Return the metrics of the last epoch."""
@@ -114,12 +114,12 @@ class Adaptation:
         for learner in self._run.learners if self._run.ranks.leads else ():
             save_weights(learner.folder, learner.network, weights_name)
 
-    def _keep(self, reached: Sequence[float], measured: dict[str, float]) -> None:
+    def _keep(self, perplexities: Sequence[float], measured: dict[str, float]) -> None:
         """Keep the weights that were fine-tuned on all of dev, and record them as one more epoch."""
         progress, whole = self._run.progress, self._parts[0].progress
-        progress.best = reached[0]
+        progress.best = perplexities[0]
         progress.seconds += sum(part.progress.seconds for part in self._parts.values())
-        for learner, dev in zip(self._run.learners, reached[1:], strict=True):
+        for learner, dev in zip(self._run.learners, perplexities[1:], strict=True):
             if self._run.ranks.leads:
                 self._folds.write(learner.folder)
                 done = {"epoch": progress.epoch + whole.epoch, "updates": progress.updates + whole.updates}

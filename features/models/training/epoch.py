@@ -122,7 +122,7 @@ def perplexities_of(losses: DevLosses) -> list[float]:
 def check_finite(value: float, run: Run) -> None:
     """Raise `Diverged` if a loss is infinite or NaN."""
     if not math.isfinite(value):
-        raise Diverged(f"the loss diverged within {run.progress.updates} updates. Try a smaller rate")
+        raise Diverged(f"the loss diverged within {run.progress.updates} updates. Try a smaller learning_rate")
 
 
 def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:

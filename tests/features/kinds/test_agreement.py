@@ -48,7 +48,7 @@ def rows(folder: Path, source: tuple[str, ...], hypothesis: tuple[str, ...]) -> 
     return batch[1].attention[0].numpy()
 
 
-def test_traces_of_single_pairs(models: dict[str, Path]) -> None:
+def test_agreement_is_the_trace_of_both_attention_matrices(models: dict[str, Path]) -> None:
     values = values_of(load(f"agreement:{models['forward']},{models['backward']}"))[0]
     place = 0
     for each in SENTENCES:
@@ -66,20 +66,20 @@ def test_traces_of_single_pairs(models: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("words", [0, 1, 3])
-def test_a_pair_in_full_agreement_has_the_highest_trace(words: int) -> None:
-    """min(I, J) with `</s>`, and 1 of it."""
-    rows = np.eye(words + 1, words + 2, k=1, dtype=np.float32)  # each word on its own, `</s>` on `</s>`
+def test_identical_alignments_have_the_maximum_trace(words: int) -> None:
+    """The trace is min(I, J), `</s>` included. Divided by this length it is 1."""
+    rows = np.eye(words + 1, words + 2, k=1, dtype=np.float32)  # word i is aligned with word i, `</s>` with `</s>`
     assert _trace(rows, rows) == (words + 1, 1)
 
 
-def test_attention_on_links(models: dict[str, Path]) -> None:
+def test_links_is_the_attention_on_the_word_alignment(models: dict[str, Path]) -> None:
     values = values_of(load(f"links:{models['forward']}"))[0]
     wanted = [rows(models["forward"], SENTENCES[0].source, text)[0, 1] for text in SENTENCES[0].hypotheses[:2]]
     np.testing.assert_allclose(values[:3, 0], [*wanted, 0], rtol=1e-4)
 
 
-def test_a_model_reads_a_list_once_for_all_features(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they give is what each gives that has the model for itself."""
+def test_features_of_the_same_model_share_one_pass(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values are the same as with a separate feature set per feature."""
     forward, backward = str(models["forward"]), str(models["backward"])
     texts = [f"neural:{forward}[worst,logprob]", f"neural:{backward}", f"agreement:{forward},{backward}"]
     requests = parse_requests([*texts, f"links:{forward}", f"neural:{forward}[entropy]"])
@@ -99,10 +99,10 @@ def test_a_model_reads_a_list_once_for_all_features(models: dict[str, Path], mon
     assert calls == ["score_tree", "score_alone"] * 2
 
 
-def test_what_a_cache_does_not_know_is_read_once(
+def test_only_values_missing_from_the_cache_are_computed(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value that is new costs the candidates again, and one that is known costs nothing."""
+    """A new value requires scoring all candidates again. Cached values require no scoring."""
     resources, read = Resources("cpu", cache=str(tmp_path / "cache")), list[int]()
     score = features_reader.score_tree
 
@@ -129,7 +129,7 @@ def test_what_a_cache_does_not_know_is_read_once(
     np.testing.assert_allclose(values_of(FeatureSet(attending, resources))[0], results[0][0], atol=1e-5)
 
 
-def test_models_that_do_not_fit(models: dict[str, Path], tmp_path: Path) -> None:
+def test_incompatible_models_are_errors(models: dict[str, Path], tmp_path: Path) -> None:
     forward, backward = str(models["forward"]), str(models["backward"])
     for argument, message in (
         (forward, "expected a forward and a backward model"),

@@ -13,8 +13,8 @@ from moses_io.hypothesis import parse_line
 
 
 @given(st.lists(st.one_of(st.text("ab", max_size=7), st.lists(st.sampled_from(["the", "a", "an"]), max_size=7))))
-def test_counts_are_those_of_each_text(texts: list[str | list[str]]) -> None:
-    """Of each length, the counts of an n-gram in all texts stand under one number."""
+def test_ngram_counts_equal_those_of_single_texts(texts: list[str | list[str]]) -> None:
+    """For each n-gram length, an n-gram has the same index in all texts."""
     alone = [count_ngrams(list(text)) for text in texts]
     for length, own in enumerate(counts_of_ngrams(texts, ORDER), 1):
         rows: dict[int, dict[int, int]] = {}
@@ -31,7 +31,10 @@ def test_counts_are_those_of_each_text(texts: list[str | list[str]]) -> None:
 
 
 def test_chrf_by_hand() -> None:
-    """Of `ab` and `b` at 3 to 1 are expected 0.75 `a`, 1 `b` and 0.75 `ab`; orders are averaged."""
+    """`ab` and `b` have the probabilities 3/4 and 1/4, so the expected counts are 0.75 `a`, 1 `b` and 0.75 `ab`.
+
+    chrF averages over the n-gram orders.
+    """
     lines = tuple(
         parse_line(line, 1) for line in (b"0 ||| a b ||| L= 1 ||| 1.0986122886681098", b"0 ||| b ||| L= 1 ||| 0")
     )

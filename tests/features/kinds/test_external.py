@@ -1,4 +1,4 @@
-"""Scores of other tools, programs, and features of other people."""
+"""Scores of other tools, external programs, and user-defined features."""
 
 import os
 import re
@@ -38,7 +38,7 @@ LIST = "0 ||| a b ||| L= 1 ||| 0\n0 ||| c ||| L= 1 ||| 0\n1 ||| d ||| L= 1 ||| 0
         ("fairseq", "S-1\tx\nH-1\t-0.5\tb\nP-1\t-1 -2\nS-0\tx\nH-0\t-0.25\ta\n", [[-0.25], [-0.5]]),
     ],
 )
-def test_outputs_of_other_tools(write: Write, form: str, text: str, wanted: list[list[float]]) -> None:
+def test_score_files_of_other_tools_are_read(write: Write, form: str, text: str, wanted: list[list[float]]) -> None:
     name, found = read_scores(str(write("scores", text)))
     assert (name, found.tolist()) == (form, wanted)
 
@@ -57,7 +57,7 @@ def test_outputs_of_other_tools(write: Write, form: str, text: str, wanted: list
         ("H-0\t-1\ta\nH-0\t-1\tb\n", "scores:2: a second score of this candidate"),
     ],
 )
-def test_outputs_that_cannot_be_read(write: Write, text: str, message: str) -> None:
+def test_invalid_score_files_are_errors(write: Write, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_scores(str(write("scores", text)))
 
@@ -66,7 +66,7 @@ def score(command: Command, write: Write, feature: str) -> tuple[int, bytes, str
     return command("score", write("list", LIST), "--source", write("src", "x y\nz\n"), "--feature", feature)
 
 
-def test_a_file_has_a_line_a_candidate(command: Command, write: Write) -> None:
+def test_a_score_file_needs_one_line_per_candidate(command: Command, write: Write) -> None:
     scores = write("scores", "1 2\n3 4\n5 6\n")
     status, out, _ = score(command, write, f"COMET=scores:{scores}")
     assert status == 0
@@ -78,7 +78,7 @@ def test_a_file_has_a_line_a_candidate(command: Command, write: Write) -> None:
         assert status == 2 and message in err
 
 
-def test_a_program_is_asked(command: Command, write: Write) -> None:
+def test_a_program_scores_candidates(command: Command, write: Write) -> None:
     program = write(
         "count.py", "import sys\nfor line in sys.stdin:\n    s, t = line.split('\\t')\n    print(len(s), len(t))\n"
     )
@@ -107,7 +107,7 @@ class Letters:
 '''
 
 
-def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feature_class_in_a_python_file(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write("letters_here.py", MODULE).parent
     monkeypatch.chdir(folder)
     status, out, err = score(command, write, "letters_here:Letters:b")
@@ -131,7 +131,7 @@ def test_a_class_in_a_file(command: Command, write: Write, monkeypatch: pytest.M
         ("Letters = 3\n", "broken.py has no class 'Letters'"),
     ],
 )
-def test_a_file_without_a_class_that_can_be_had(
+def test_a_python_file_without_a_usable_class_is_an_error(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.chdir(write("letters_beside.py", MODULE).parent)
@@ -143,9 +143,12 @@ def test_a_file_without_a_class_that_can_be_had(
 HOSTILE = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise ValueError('this was not named')\n"
 
 
-def test_nothing_of_the_working_folder_runs_that_was_not_named(write: Write, tmp_path: Path) -> None:
-    """The command as it is installed, among files with the names of modules; also in processes of its own."""
-    python = ("socket", "pickle", "signal") if sys.version_info >= (3, 11) else ()  # before, -P was not there
+def test_only_the_named_module_of_the_working_folder_is_run(write: Write, tmp_path: Path) -> None:
+    """Files in the working folder have the names of imported modules.
+
+    Tested for the installed command and for its worker processes.
+    """
+    python = ("socket", "pickle", "signal") if sys.version_info >= (3, 11) else ()  # -P is new in Python 3.11
     for name in ("redis", "wcwidth", "numpy", "cffi", *python):
         write(f"{name}.py", HOSTILE)
     (tmp_path / "dill").mkdir()
@@ -191,7 +194,7 @@ class Twice(ModelFeature):
 """
 
 
-def test_a_class_that_looks_at_what_a_model_says(
+def test_a_feature_class_reads_the_values_of_a_model(
     command: Command, write: Write, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(write("reads_a_model.py", READS_A_MODEL).parent)
@@ -205,8 +208,8 @@ def test_a_class_that_looks_at_what_a_model_says(
     assert "B = twice|preset:cohn-align|" in err and "B: 3 candidates scored one by one" in err
 
 
-def test_a_package_brings_features(tmp_path: Path) -> None:
-    """A second package, installed by pip, is found by the name of its entry point."""
+def test_an_installed_package_adds_features(tmp_path: Path) -> None:
+    """A package installed by pip is found by its entry point. It cannot replace a built-in feature."""
     wheel, site = tmp_path / "letters-1.0-py3-none-any.whl", tmp_path / "site"
     info = "letters-1.0.dist-info"
     files = {

@@ -1,4 +1,4 @@
-"""Whether a lexical table, or a corpus, fits the list that is scored."""
+"""Warnings if a lexical table or a corpus does not match the scored list."""
 
 import gzip
 import itertools
@@ -13,11 +13,11 @@ Write = Callable[[str, "str | bytes"], Path]
 TARGET, SOURCE = "the house of the commission .", "das Haus der alten Kommission ."
 FORWARD = "the das 0.9\nhouse Haus 0.8\nNULL das 0.1\n. . 0.9\n"  # target word, source word, as in Moses' lex.f2e
 BACKWARD = "das the 0.9\nHaus house 0.8\ndas NULL 0.1\n. . 0.9\n"
-NUMBERS = "0 2 0.0123\n0 3 1.2e-05\n2 2 0.98\n"  # of words, as in GIZA++'s t3.final
+NUMBERS = "0 2 0.0123\n0 3 1.2e-05\n2 2 0.98\n"  # word ids, as in GIZA++'s t3.final
 
 
 def warnings_of(command: Command, write: Write, feature: str, target: str = TARGET) -> list[str]:
-    """Score a list of one sentence, and return what the command warns of."""
+    """Score a list of one sentence and return the warnings of the command."""
     nbest = write("list", f"0 ||| {target} ||| A= 1 ||| 0\n0 ||| x ||| A= 1 ||| 0\n")
     status, _, err = command("score", nbest, "--source", write("source", f"{SOURCE}\n"), "--feature", feature)
     assert status == 0, err
@@ -32,10 +32,10 @@ def warnings_of(command: Command, write: Write, feature: str, target: str = TARG
         ("t3.f2e", NUMBERS, "target word, source word"),
     ],
 )
-def test_a_table_that_has_no_pair_of_the_list(
+def test_a_table_without_word_pairs_of_the_list_gives_a_warning(
     command: Command, write: Write, name: str, table: str, order: str
 ) -> None:
-    """Punctuation is a pair in both orders, and is not counted."""
+    """Punctuation pairs match in both column orders, so they are not counted."""
     path = write(name, table)
     (line,) = warnings_of(command, write, f"lexical:{path}")
     assert f"feature 'lexical:{path}': none of 5 words of the list have a pair in the table" in line
@@ -47,16 +47,16 @@ def test_a_table_that_has_no_pair_of_the_list(
     [
         ("lex.f2e", FORWARD, TARGET),
         ("lex.e2f", BACKWARD, TARGET),
-        ("lex.f2e", NUMBERS, "an unknown text ."),  # which may be, as short as it is
+        ("lex.f2e", NUMBERS, "an unknown text ."),  # too short for a warning
     ],
 )
-def test_a_table_that_fits_or_too_few_words_to_tell(
+def test_a_matching_table_or_a_short_text_gives_no_warning(
     command: Command, write: Write, name: str, table: str, target: str
 ) -> None:
     assert warnings_of(command, write, f"lexical:{write(name, table)}", target) == []
 
 
-def test_a_corpus_whose_sides_are_swapped(command: Command, write: Write) -> None:
+def test_a_corpus_with_swapped_sides_gives_a_warning(command: Command, write: Write) -> None:
     source, target = write("train.de", "das Haus\nalten Kommission\n"), write("train.en", "the house\nold commission\n")
     assert warnings_of(command, write, f"ibm1:{source},{target}") == []
     (line,) = warnings_of(command, write, f"ibm1:{target},{source}")
@@ -65,10 +65,10 @@ def test_a_corpus_whose_sides_are_swapped(command: Command, write: Write) -> Non
     )
 
 
-def test_half_of_the_words_unknown_is_no_fault_and_reversed_columns_are(
+def test_reversed_columns_give_a_warning_and_many_unknown_words_do_not(
     command: Command, write: Write, data: Path
 ) -> None:
-    """A list from Quechua, of whose words 45 % are unknown, with few pairs in the table: the hardest that is known."""
+    """The list is Quechua-Spanish: 45 % of its words are unknown and few of its word pairs are in the table."""
     folder = data / "lists" / "quy-spa"
     with gzip.open(folder / "dev.nbest.gz") as stream:
         nbest = write("list", b"".join(itertools.takewhile(lambda line: int(line.split(b" ", 1)[0]) < 100, stream)))

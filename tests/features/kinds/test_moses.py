@@ -25,13 +25,16 @@ def scored(command: Command, write: Write, label: str = "Rest=rest") -> tuple[in
     return command("score", write("list", LIST), *arguments)
 
 
-def test_the_rest_of_the_total(command: Command, write: Write) -> None:
-    """-1 + 0.1 + 0.4 = -0.5 is printed; -100 are left, and 0.0004 is rounding."""
+def test_rest_is_the_difference_between_total_and_weighted_features(command: Command, write: Write) -> None:
+    """The weighted features sum to -1 + 0.1 + 0.4 = -0.5.
+
+    The first total leaves a rest of -100. The difference of 0.0004 in the second total is a rounding error.
+    """
     lines = scored(command, write)[1].decode().split("\n")
     assert " Rest= -100 " in lines[0] and " Rest= 0 " in lines[1]
 
 
-def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
+def test_tuners_keep_the_weight_of_rest_at_1(command: Command, write: Write) -> None:
     nbest = write("scored", scored(command, write)[1].replace(b"L= -2 ", b"L= -7 ", 1))
     start, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")
     for tuner in ("kbmira", "mert", "expected"):
@@ -42,32 +45,32 @@ def test_it_is_frozen_with_weight_1(command: Command, write: Write) -> None:
         assert read_weights(str(write("ini", ini)))["Rest"] == (1.0,)
 
 
-def test_sparse_weights_of_a_file_that_the_ini_names(command: Command, write: Write) -> None:
-    """They are part of what the total has; another file is another feature."""
+def test_sparse_weights_of_the_file_in_the_ini_are_used(command: Command, write: Write) -> None:
+    """Sparse weights are part of the total. A file with other content gives another signature."""
     nbest = write("list", LIST.replace("T= 1 2", "T= 1 2 s_x= 3"))
-    asked = ("--source", write("src", "x\n"), "--feature", f"Rest=rest:{write('sparse.ini', INI + SPARSE)}")
+    options = ("--source", write("src", "x\n"), "--feature", f"Rest=rest:{write('sparse.ini', INI + SPARSE)}")
     signatures = set()
     for weight, rest in ((2, b" Rest= -106 "), (4, b" Rest= -112 ")):
         write("sparse", f"s_x {weight}\n")
-        status, out, err = command("score", nbest, *asked)
+        status, out, err = command("score", nbest, *options)
         assert status == 0 and rest in out
         signatures |= set(re.findall(r"Rest = (\S+)", err))
     assert len(signatures) == 2
 
 
-def test_weights_of_another_list_are_refused(command: Command, write: Write) -> None:
+def test_weights_for_other_features_are_an_error(command: Command, write: Write) -> None:
     feature = f"Rest=rest:{write('other.ini', '[weight]' + chr(10) + 'X= 1' + chr(10))}"
     status, _, err = command("score", write("list", LIST), "--source", write("src", "x\n"), "--feature", feature)
     assert status == 2 and "list:1: feature 'rest': no feature of the list has a weight in " in err
 
 
 @pytest.mark.parametrize("label", ["Other=rest", "Rest=length"])
-def test_its_label_tells_it(command: Command, write: Write, label: str) -> None:
+def test_other_labels_for_rest_are_errors(command: Command, write: Write, label: str) -> None:
     status, _, err = scored(command, write, label)
     assert status == 2 and ("for the feature rest" in err or "expected length" in err)
 
 
-def test_two_weight_files_that_differ(
+def test_two_different_sparse_weight_files_give_a_warning(
     warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "other").mkdir()

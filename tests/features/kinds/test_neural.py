@@ -1,4 +1,4 @@
-"""What one number of a model, or of several, is made of."""
+"""Values of the features `neural` and `ensemble`, against direct computations with the networks."""
 
 import math
 from collections.abc import Sequence
@@ -53,13 +53,13 @@ def values_of(text: str, sentences: Sequence[Sentence] = (SENTENCE,)) -> Array:
 
 
 def log_probs(folder: Path, target: list[int]) -> torch.Tensor:
-    """(J,) of a target in the model's own numbers and order."""
+    """Return the log-probabilities (J,) of a target, given as word ids in the order of the model."""
     model = load_model(folder, CPU)
     encoded = model.network.encode(pad([model.source.encode(SOURCE)], CPU))
     return model.network.score(encoded, pad([target], CPU)).log_probs[0]
 
 
-def test_an_ensemble_is_the_mean_of_the_distributions_word_by_word(tmp_path: Path) -> None:
+def test_an_ensemble_averages_the_distributions_of_each_word(tmp_path: Path) -> None:
     folders = [make(tmp_path / f"{seed}", seed=seed, epochs=seed) for seed in (1, 2, 3)]
     values = values_of(f"ensemble:{','.join(map(str, folders))}")
     for row, hypothesis in enumerate(SENTENCE.hypotheses):
@@ -72,14 +72,14 @@ def test_an_ensemble_is_the_mean_of_the_distributions_word_by_word(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("direction", "lengths"), [("forward", [4, 5, 1]), ("backward", [4, 4, 4])])
-def test_the_log_probability_per_word(direction: str, lengths: list[int], tmp_path: Path) -> None:
+def test_per_word_divides_the_log_probability_by_the_length(direction: str, lengths: list[int], tmp_path: Path) -> None:
     folder = make(tmp_path / "model", direction)
     values = values_of(f"neural:{folder}[logprob,per_word]")
     np.testing.assert_allclose(values[:, 1], values[:, 0] / lengths)
 
 
-def test_added_is_the_log_probability_of_what_the_first_list_lacks(tmp_path: Path) -> None:
-    """By the first indicator of a line, whatever the list is called."""
+def test_added_is_the_log_probability_of_candidates_not_in_the_first_list(tmp_path: Path) -> None:
+    """The first indicator feature of a line decides, whatever its name after `From` is."""
     rows = (b"L= 1 FromA= 1 FromB= 1", b"L= 1 FromA= 0 FromB= 1", b"L= 1 FromA= 1 FromB= 0")
     texts = zip(SENTENCE.hypotheses, rows, strict=True)
     lines = [b"0 ||| %s ||| %s ||| 0\n" % (" ".join(words).encode(), row) for words, row in texts]
@@ -98,7 +98,7 @@ def test_added_is_the_log_probability_of_what_the_first_list_lacks(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("progress")
-def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
+def test_incompatible_models_in_an_ensemble_are_errors(tmp_path: Path) -> None:
     first = make(tmp_path / "first")
     for other, reason in (
         (make(tmp_path / "back", "backward"), "another direction"),
@@ -114,7 +114,7 @@ def test_models_that_make_no_ensemble(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_a_right_to_left_model_reads_the_target_from_its_end(tmp_path: Path, direction: str) -> None:
+def test_a_right_to_left_model_reads_the_target_reversed(tmp_path: Path, direction: str) -> None:
     folder = make(tmp_path / "model", direction, right_to_left=True)
     model = load_model(folder, CPU)
     assert "|order:right-to-left|" in model.signature
@@ -126,7 +126,7 @@ def test_a_right_to_left_model_reads_the_target_from_its_end(tmp_path: Path, dir
 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
-def test_the_value_is_that_of_all_pieces(tmp_path: Path, right_to_left: bool) -> None:
+def test_the_log_probability_is_the_sum_over_all_subwords(tmp_path: Path, right_to_left: bool) -> None:
     folder = make(tmp_path / "model", bpe=30, right_to_left=right_to_left)
     numbers = load_model(folder, CPU).target.encode(SENTENCE.hypotheses[1])
     assert len(numbers) > len(SENTENCE.hypotheses[1])
@@ -134,7 +134,7 @@ def test_the_value_is_that_of_all_pieces(tmp_path: Path, right_to_left: bool) ->
     assert values_of(f"neural:{folder}")[1, 0] == pytest.approx(float(total), abs=1e-5)
 
 
-def test_perplexity_is_per_word_whatever_the_pieces(tmp_path: Path) -> None:
+def test_perplexity_is_per_word_not_per_subword(tmp_path: Path) -> None:
     import json
 
     folder = make(tmp_path / "model", bpe=30)
@@ -145,7 +145,7 @@ def test_perplexity_is_per_word_whatever_the_pieces(tmp_path: Path) -> None:
     assert row["dev_perplexity"] == pytest.approx(math.exp(-total / words), rel=1e-5)
 
 
-def test_values_are_named_in_brackets(tmp_path: Path) -> None:
+def test_values_are_selected_by_names_in_brackets(tmp_path: Path) -> None:
     folder = make(tmp_path / "model")
     values = values_of(f"neural:{folder}[unknown,logprob,known]")
     assert values.shape == (3, 3)
@@ -157,15 +157,15 @@ def test_values_are_named_in_brackets(tmp_path: Path) -> None:
             load(f"neural:{folder}[{wrong}]")
 
 
-def test_a_class_may_extend_a_kind() -> None:
+def test_a_class_can_extend_a_feature() -> None:
     class Extended(Neural):
-        """The same under a name that is in no table."""
+        """A subclass that is not in the table of features."""
 
     assert Extended.needs("a,b[worst]") == [Need(("a,b",), ("worst",))]
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_lower_precision_is_close_and_said(tmp_path: Path, direction: str) -> None:
+def test_lower_precision_gives_close_values_and_is_in_the_signature(tmp_path: Path, direction: str) -> None:
     folder = str(make(tmp_path / "model", direction))
     exact, lowered = load(f"neural:{folder}"), load(f"neural:{folder}", "bf16")
     assert lowered.signatures["X"] == exact.signatures["X"] + "|precision:bf16"
@@ -177,7 +177,7 @@ def test_lower_precision_is_close_and_said(tmp_path: Path, direction: str) -> No
 @pytest.mark.usefixtures("progress")
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA"), RuntimeError("you can't allocate memory: 9 bytes")])
-def test_out_of_memory_halves_what_is_scored_together(
+def test_out_of_memory_halves_the_batch(
     tmp_path: Path,
     direction: str,
     error: Exception,
@@ -206,7 +206,7 @@ def test_out_of_memory_halves_what_is_scored_together(
         feature.score([replace(SENTENCE, hypotheses=SENTENCE.hypotheses[:1])])
 
 
-def test_attention_of_a_model_that_has_none(tmp_path: Path) -> None:
+def test_attention_values_of_a_model_without_attention_are_errors(tmp_path: Path) -> None:
     architecture = replace(find_preset("encdec").architecture, embedding_size=6, hidden_size=8)
     config = ModelConfig("encdec", "forward", architecture, Training(epochs=1))
     train(Task([config], TEXT, TEXT, tmp_path / "model", CPU))
@@ -214,7 +214,7 @@ def test_attention_of_a_model_that_has_none(tmp_path: Path) -> None:
         load(f"neural:{tmp_path / 'model'}[logprob,entropy,coverage]")
 
 
-def test_other_errors_are_not_taken_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_treated_as_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import features.reader
 
     def broken(*_: object) -> None:

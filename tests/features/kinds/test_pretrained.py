@@ -1,4 +1,4 @@
-"""Folders of transformers run no code, and without the library only its feature is missing."""
+"""Safety of Hugging Face model folders, and the error if the package transformers is missing."""
 
 import contextlib
 import json
@@ -14,14 +14,14 @@ from features.request import parse_requests
 from moses_io.files.errors import InputError
 
 
-def test_without_transformers_only_its_feature_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_transformers_is_an_error_of_feature_hf(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(InputError, match="feature 'hf' needs the package transformers"):
         FeatureSet(parse_requests(["hf:x"]), Resources("cpu"))
 
 
 class Evil:
-    """What makes a file when it is unpickled."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,8 +31,8 @@ class Evil:
 
 
 @pytest.mark.parametrize("way", ["model", "tokenizer", "pickle"])
-def test_a_folder_of_pretrained_runs_no_code(transformer: Path, tmp_path: Path, way: str) -> None:
-    """Neither classes of its own nor pickles."""
+def test_code_in_the_folder_of_a_pretrained_model_is_not_run(transformer: Path, tmp_path: Path, way: str) -> None:
+    """Neither custom classes nor pickled objects are executed."""
     import pickle
 
     folder, ran = tmp_path / "folder", tmp_path / "ran"
@@ -47,6 +47,6 @@ def test_a_folder_of_pretrained_runs_no_code(transformer: Path, tmp_path: Path, 
         values = {"auto_map": dict.fromkeys(names, "evil.Evil"), "model_type": "evil", "tokenizer_class": "Evil"}
         path.write_text(json.dumps(json.loads(path.read_text()) | values))
     refused = pytest.raises(InputError, match="folder: not a model that transformers can read")
-    with contextlib.suppress(InputError) if way == "tokenizer" else refused:  # which may be made without its class
+    with contextlib.suppress(InputError) if way == "tokenizer" else refused:  # a tokenizer may load without its class
         FeatureSet(parse_requests([f"hf:{folder}"]), Resources("cpu"))
     assert not ran.exists()

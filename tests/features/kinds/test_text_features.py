@@ -1,4 +1,4 @@
-"""Each feature that reads text, against values computed by hand on two sentences."""
+"""Features that read only text and the list, against values computed by hand for two sentences."""
 
 import math
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_counts(kind: str, wanted: list[float]) -> None:
     assert values(kind) == [[value] for value in wanted]
 
 
-def test_repetition_counts_pairs_and_triples_too() -> None:
+def test_repetition_counts_bigrams_and_trigrams() -> None:
     texts = ("a b a b", "a b c a b c", "a a a", "a b b a")
     given = [Sentence(0, (), tuple(tuple(text.split(" ")) for text in texts))]
     assert values("repetition", "", given) == [[-1], [-1], [-2], [-1]]
@@ -66,7 +66,7 @@ def test_numbers_that_differ() -> None:
     assert values("numbers", "", given) == [[0], [-3], [-2]]
 
 
-def test_what_is_escaped_counts_as_what_it_is() -> None:
+def test_escaped_tokens_count_as_their_characters() -> None:
     escaped, plain = ("er", "sagt", "&quot;", "ja", "&#91;", "3"), ("er", "sagt", '"', "ja", "[", "3")
     for source in (escaped, plain):
         given = [Sentence(0, source, (("he", "said", source[2], "yes"),))]
@@ -74,8 +74,8 @@ def test_what_is_escaped_counts_as_what_it_is() -> None:
         assert found == [[[-1]], [[-1]], [[0]]]
 
 
-def test_length_ratio_of_a_corpus(tmp_path: Path) -> None:
-    """Ratios 2/2 and 4/2: logs 0 and log 2, mean log(2)/2, variance (log(2)/2)²."""
+def test_length_ratio_by_hand(tmp_path: Path) -> None:
+    """The ratios 2/2 and 4/2 have the logarithms 0 and log 2, with mean log(2)/2 and variance (log(2)/2)²."""
     (tmp_path / "s").write_text("a\na\n")
     (tmp_path / "t").write_text("x\nx y z\n")
     mean = math.log(2) / 2
@@ -90,8 +90,8 @@ def test_length_ratio_of_a_corpus(tmp_path: Path) -> None:
         values("length", "one")
 
 
-def test_lexical_tables_of_moses(tmp_path: Path) -> None:
-    """p(the|das) = 0.6, p(12|NULL) = 0.1, nothing else: means over NULL and four source words."""
+def test_lexical_tables_by_hand(tmp_path: Path) -> None:
+    """p(the|das) = 0.6 and p(12|NULL) = 0.1 are the only entries, averaged over NULL and four source words."""
     path = tmp_path / "lex.f2e"
     path.write_text("the das 0.6\n12 NULL 0.1\n")
     rare = math.log(SMALLEST)
@@ -108,7 +108,7 @@ def test_lexical_tables_of_moses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ibm1", "length"])
-def test_a_tab_in_a_corpus_separates_words(tmp_path: Path, kind: str) -> None:
+def test_tabs_in_a_corpus_separate_words(tmp_path: Path, kind: str) -> None:
     texts = {"s": "das Haus\ndas Buch\nein\n", "t": "the house\nthe good book\na\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -118,8 +118,8 @@ def test_a_tab_in_a_corpus_separates_words(tmp_path: Path, kind: str) -> None:
     assert with_tabs == values(kind, f"{tmp_path / 's'},{tmp_path / 't'}", given)
 
 
-def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
-    """A second, plain implementation agrees on das Haus / the house, das Buch / the book, ein Buch / a book."""
+def test_ibm_model_1_equals_a_plain_implementation_of_em(tmp_path: Path) -> None:
+    """The corpus is das Haus / the house, das Buch / the book, ein Buch / a book."""
     pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
     table = estimate_words(TokenPairs.of((left.split(" "), right.split(" ")) for left, right in pairs), NULL)
     slow: dict[tuple[str, str], float] = {}
@@ -146,7 +146,10 @@ def test_model_1_is_estimated_by_em(tmp_path: Path) -> None:
 
 
 def test_consensus_by_hand() -> None:
-    """Sentence 1: weights 2/3 and 1/3, so that `c` is expected once, `a` and `b` 4/3 times; length 11/3."""
+    """The candidates of sentence 1 have the probabilities 2/3 and 1/3.
+
+    The expected counts are 1 for `c` and 4/3 for `a` and for `b`. The expected length is 11/3.
+    """
     first, second = values("consensus", "bleu")[2:]
     precisions = [(2 * 4 / 3 + 1 + 1) / 6, (8 / 3 + 1) / 5, (2 + 1) / 4, (4 / 3 + 1) / 3]
     assert first[0] == pytest.approx(math.exp(sum(map(math.log, precisions)) / 4), rel=1e-6)
@@ -168,7 +171,10 @@ def test_posteriors_by_hand() -> None:
 
 
 def test_phrases_by_hand() -> None:
-    """Two links leave 2 source and 3 target words; the third line has phrases 0-0 and 1, in order."""
+    """In the first line, 2 source and 3 target words are unaligned.
+
+    The third line has two phrases in monotone order.
+    """
     found = values("phrases")
     assert found[0] == pytest.approx([2, 2.5, -2, -3, 1])
     assert found[1] == pytest.approx([0, 0, -4, -4, 1])
@@ -178,8 +184,8 @@ def test_phrases_by_hand() -> None:
         values("phrases", "", nothing)
 
 
-def test_groups_of_links_that_share_words() -> None:
-    """0-0 0-2 1-2 hang together by source word 0 and target word 2, 3-1 stands by itself."""
+def test_connected_links_form_one_phrase() -> None:
+    """The links 0-0, 0-2 and 1-2 share source word 0 and target word 2. The link 3-1 shares no word with them."""
     line = parse_line(b"0 ||| a b c ||| L= 1 ||| -1 ||| 0-0 0-2 3-1 1-2", 1)
     (found,) = values("phrases", "", [Sentence(0, ("w", "x", "y", "z"), (("a", "b", "c"),), (line,))])
     assert found == [2, 1.5, -1, 0, 0.5]
@@ -190,10 +196,10 @@ def test_a_candidate_without_links_before_its_tree() -> None:
     assert values("phrases", "", [Sentence(0, ("x",), (("a",),), (line,))]) == [[0, 0, -1, -1, 1]]
 
 
-def test_links_right_behind_a_sentence_are_left_out_with_one_warning(
+def test_links_just_beyond_the_sentence_are_ignored_with_one_warning(
     warned: Callable[[str], AbstractContextManager[None]],
 ) -> None:
-    """Two links of each remain of two source and two target words: no phrase and no word is beyond."""
+    """Two links remain in each line, so every word is aligned."""
     lines = tuple(
         parse_line(f"0 ||| a b ||| L= 1 ||| 0 ||| {links}".encode(), number)
         for number, links in enumerate(("0-0 1-1", "0-0 1-1 2-1", "0-0 1-1 1-2"), start=1)
@@ -203,8 +209,8 @@ def test_links_right_behind_a_sentence_are_left_out_with_one_warning(
     assert found == [[2, 1, 0, 0, 1]] * 3
 
 
-def test_links_of_chart_decoders_count_the_marks() -> None:
-    """`0-0 1-1 2-2 3-3` of a sentence of two words: <s> and </s> are links 0-0 and 3-3."""
+def test_links_of_chart_decoders_include_bos_and_eos() -> None:
+    """In `0-0 1-1 2-2 3-3` for a sentence of two words, <s> is link 0-0 and </s> is link 3-3."""
     line = parse_line(b"0 ||| a b  |||  L= 1.000 ||| -1.000 ||| 0-0 1-1 2-2 3-3 ||| [S]", 1)
     swapped = parse_line(b"0 ||| a b ||| L= 1 ||| -1 ||| 0=1 1=0 ||| 0-1 1-0 ", 1)
     found = values("phrases", "", [Sentence(0, ("x", "y"), (("a", "b"),) * 2, (line, swapped))])
@@ -223,7 +229,7 @@ def test_links_of_chart_decoders_count_the_marks() -> None:
         ("0-1=0-1 1=2", "overlapping phrases"),
     ],
 )
-def test_a_segmentation_that_does_not_fit_the_sentence(field: str, fault: str) -> None:
+def test_segmentations_that_do_not_match_the_sentence_are_errors(field: str, fault: str) -> None:
     line = parse_line(f"0 ||| a b c ||| L= 1 ||| -1 ||| {field}".encode(), 7)
     expected = "expected phrases within the 3 source and 3 target words, no word in two of them"
     with pytest.raises(InputError, match=f"list:7: segmentation with {fault}, {expected}"):
@@ -231,7 +237,7 @@ def test_a_segmentation_that_does_not_fit_the_sentence(field: str, fault: str) -
 
 
 @pytest.mark.parametrize("blank", ["source", "target"])
-def test_a_corpus_without_words(tmp_path: Path, blank: str) -> None:
+def test_a_corpus_of_blank_lines_is_an_error(tmp_path: Path, blank: str) -> None:
     for name in ("source", "target"):
         (tmp_path / name).write_text("\n  \n" if name == blank else "a\n\n")
     with pytest.raises(InputError, match=f"{blank}: all lines are blank"):

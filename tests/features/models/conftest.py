@@ -1,4 +1,7 @@
-"""Every row of every table, as small networks in float64; a row that is new comes by itself."""
+"""Small float64 networks for all architectures: every row of every table of `features.models.tables`.
+
+A row that is added to a table is included automatically.
+"""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -29,7 +32,7 @@ SMALL = {
 STACKED = {"decoder_layers": 2, "encoder_layers": 2}
 TRANSFORMER = {"embedding_size": 6, "hidden_size": 6, "attention_heads": 2, "feedforward_size": 5, **STACKED}
 
-BESIDE_PRESETS: dict[str, dict[str, Any]] = {
+OTHER_ARCHITECTURES: dict[str, dict[str, Any]] = {
     "gru": {"cell": "gru", **STACKED},
     "rnn": {
         "cell": "rnn",
@@ -147,7 +150,7 @@ def _architectures() -> dict[str, Architecture]:
         architecture, _ = override(preset.architecture, Training(), SMALL | sizes)
         if architecture not in named.values():
             named[name] = architecture
-    for name, values in BESIDE_PRESETS.items():
+    for name, values in OTHER_ARCHITECTURES.items():
         named[name] = override(Architecture(), Training(), SMALL | values)[0]
     for table, rows in TABLES.items():
         for row in rows if table in asdict(Architecture()) else ():
@@ -162,7 +165,7 @@ def _several(value: Any) -> tuple[str, ...]:
 
 ARCHITECTURES = _architectures()
 TABLE = {BEGIN: {4: 0.7, 6: 0.2, BEGIN: 0.1}, 5: {4: 0.6, 1: 0.004, 7: 0.3}, 6: {4: 0.2, 8: 0.8}, 8: {END: 0.1, 9: 0.5}}
-"""What source words are translated as, by their numbers."""
+"""Translation probabilities by source and target word ids."""
 
 
 @pytest.fixture(params=ARCHITECTURES)
@@ -177,7 +180,7 @@ def translations_of(table: dict[int, dict[int, float]]) -> Translations:
 
 @pytest.fixture
 def translations() -> Callable[[dict[int, dict[int, float]]], Translations]:
-    """Return the entries of a table p(word|condition) of word ids."""
+    """Return a function that converts a table p(word|condition) of word ids into `Translations`."""
     return translations_of
 
 
@@ -194,7 +197,7 @@ def network(architecture: Architecture) -> EncoderDecoder:
 
 @pytest.fixture
 def make_model() -> Callable[..., Model]:
-    """Make a small model that knows the words a to f, in float32."""
+    """Return a function that makes a small float32 model with the words a to f."""
 
     def make(architecture: Architecture, seed: int, right_to_left: bool = False) -> Model:
         vocabulary = Vocabulary("abcdef")

@@ -35,7 +35,7 @@ def aligner(*folders: Path, symmetrize: str | None = None) -> Aligner:
 
 
 def attention(folder: Path, pair: tuple[tuple[str, ...], tuple[str, ...]]) -> np.ndarray:
-    """Rows of a model with wiring `attend-first` on words, without that of `</s>`."""
+    """Return the attention of a word model with decoder `attend-first`, without the row of `</s>`."""
     ((_, scores),) = score_pairs([load_model(folder, torch.device("cpu"))], [pair])
     return scores.attention[0].numpy()[:-1]
 
@@ -48,12 +48,12 @@ def same(one: list[Aligned], other: list[Aligned]) -> None:
 
 def test_most_attended_words_by_hand() -> None:
     rows = [
-        [0.1, 0.2, 0.6, 0.1],  # the second word
-        [0.0, 0.4, 0.4, 0.2],  # the first one of equals
+        [0.1, 0.2, 0.6, 0.1],  # the second word has the maximum
+        [0.0, 0.4, 0.4, 0.2],  # the first of two equal words
         [0.5, 0.2, 0.3, 0.0],  # <s>
         [0.0, 0.2, 0.3, 0.5],  # </s>
-        [0.4, 0.1, 0.4, 0.1],  # a word as much as a sentinel
-        [0.0, 0.0, 0.0, 0.0],  # nothing
+        [0.4, 0.1, 0.4, 0.1],  # a word has the same weight as <s>
+        [0.0, 0.0, 0.0, 0.0],  # no attention
     ]
     assert most_attended(np.array(rows, dtype=np.float32)) == {(0, 1), (1, 0), (4, 1)}
 
@@ -84,7 +84,7 @@ def test_a_backward_model_links_source_words(pointed: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", [None, *SYMMETRIZATIONS])
-def test_both_directions(pointed: dict[str, Path], name: str | None) -> None:
+def test_links_of_both_directions_are_symmetrized(pointed: dict[str, Path], name: str | None) -> None:
     forward, backward = (aligner(folder).align(PAIRS) for folder in pointed.values())
     both = aligner(pointed["backward"], pointed["forward"], symmetrize=name)
     join = SYMMETRIZATIONS[name or "grow-diag-final-and"]
@@ -96,7 +96,7 @@ def test_both_directions(pointed: dict[str, Path], name: str | None) -> None:
     assert both.signature.endswith(f"|symmetrize:{name or 'grow-diag-final-and'}")
 
 
-def test_an_ensemble_is_the_mean_of_its_models(pointed: dict[str, Path], kept: Path) -> None:
+def test_an_ensemble_averages_the_attention_of_its_models(pointed: dict[str, Path], kept: Path) -> None:
     forward = pointed["forward"]
     same(aligner(forward, forward).align(PAIRS), aligner(forward).align(PAIRS))
     found = aligner(forward, kept).align(PAIRS)[1]
@@ -105,24 +105,24 @@ def test_an_ensemble_is_the_mean_of_its_models(pointed: dict[str, Path], kept: P
     assert found.links == turned(most_attended(rows))
 
 
-def test_neighbours_make_no_difference(pointed: dict[str, Path]) -> None:
+def test_alignments_do_not_depend_on_batches(pointed: dict[str, Path]) -> None:
     both = aligner(*pointed.values())
     same(both.align([*PAIRS[::-1], *PAIRS])[len(PAIRS) :], [both.align([pair])[0] for pair in PAIRS])
 
 
-def test_no_pairs_at_all(pointed: dict[str, Path]) -> None:
+def test_empty_input(pointed: dict[str, Path]) -> None:
     assert aligner(pointed["forward"]).align([]) == []
     assert len(aligner(pointed["forward"]).align(PAIRS[4:])) == 2
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """A forward model of other words."""
+    """A forward model with another vocabulary."""
     expected = Path(__file__).parents[2] / "expected" / "models"
     return Path(shutil.copytree(expected / "forward", tmp_path / "kept"))
 
 
-def test_models_that_cannot_align(pointed: dict[str, Path], kept: Path, tmp_path: Path) -> None:
+def test_models_that_cannot_align_are_errors(pointed: dict[str, Path], kept: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="--symmetrize needs a forward and a backward model, found only forward models"
     ):
@@ -171,17 +171,19 @@ def model_of(pieces: bool = False, right_to_left: bool = False, **parts: Any) ->
 )
 @pytest.mark.parametrize("right_to_left", [False, True])
 @pytest.mark.parametrize("pieces", [False, True])
-def test_rows_of_words_one_by_one(pieces: bool, right_to_left: bool, parts: dict[str, Any], ahead: int) -> None:
-    """Each is what the rows of its pieces say of the pieces of source words."""
+def test_rows_of_words_combine_rows_of_subwords(
+    pieces: bool, right_to_left: bool, parts: dict[str, Any], ahead: int
+) -> None:
+    """A row is the mean over the target subwords and the sum over the source subwords."""
     model = model_of(pieces, right_to_left, **parts)
     sources = [(i, piece) for i, word in enumerate(SOURCE) for piece in model.source.encode([word])]
     targets = [(j, piece) for j, word in enumerate(TARGET) for piece in model.target.encode([word])]
     assert (len(sources) > len(SOURCE) and len(targets) > len(TARGET)) == pieces
     rows = np.random.default_rng(1).random((len(targets) + 1, len(sources) + 2), dtype=np.float32)
-    said = list(enumerate(reversed(targets) if right_to_left else targets, start=ahead))  # (row, (word, piece))
+    predicted = list(enumerate(reversed(targets) if right_to_left else targets, start=ahead))  # (row, (word, piece))
     wanted = np.zeros((len(TARGET), len(SOURCE) + 2))
     for j in range(len(TARGET)):
-        own = [rows[row] for row, (word, _) in said if word == j]
+        own = [rows[row] for row, (word, _) in predicted if word == j]
         for row in own:
             wanted[j, 0] += row[0] / len(own)
             wanted[j, -1] += row[-1] / len(own)
@@ -193,7 +195,7 @@ def test_rows_of_words_one_by_one(pieces: bool, right_to_left: bool, parts: dict
     assert np.array_equal(word_rows(model, SOURCE, TARGET, rows), found[:, 1:-1])
 
 
-def test_a_side_without_words() -> None:
+def test_rows_of_an_empty_side() -> None:
     model = model_of(pieces=True)
     rows = np.ones((1, len(model.source.encode(SOURCE)) + 2), dtype=np.float32)
     assert word_rows(model, SOURCE, [], rows).shape == (0, 3)
@@ -201,7 +203,7 @@ def test_a_side_without_words() -> None:
     assert word_rows(model, [], TARGET, rows).shape == (4, 0)
 
 
-def test_rows_of_other_tokens() -> None:
+def test_rows_of_the_wrong_shape_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"rows \(4, 5\) of 3 source and 4 target tokens"):
         word_rows(model_of(), SOURCE, TARGET, np.ones((4, 5), dtype=np.float32))
 
@@ -224,19 +226,19 @@ def fine_model(pieces: int = 0, direction: str = "forward", right_to_left: bool 
 @pytest.mark.parametrize("right_to_left", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("parts", [{"pieces": 25}, {}, {"decoder": "attend-after", "attention_window": "local-m"}])
-def test_their_mean_is_the_row_of_the_model(parts: dict[str, Any], direction: str, right_to_left: bool) -> None:
+def test_dimension_rows_average_to_the_attention(parts: dict[str, Any], direction: str, right_to_left: bool) -> None:
     model = fine_model(direction=direction, right_to_left=right_to_left, **parts)
-    read, said = PAIR[::-1] if direction == "backward" else PAIR
+    read, predicted = PAIR[::-1] if direction == "backward" else PAIR
     weights = dimension_rows(model, PAIR)
-    assert weights.shape == (len(said), len(read), model.config.architecture.annotation)
+    assert weights.shape == (len(predicted), len(read), model.config.architecture.annotation)
     assert weights.dtype == np.float32
     ((_, scores),) = score_pairs([model], [PAIR])
-    wanted = word_rows(model, read, said, scores.attention[0].numpy())
+    wanted = word_rows(model, read, predicted, scores.attention[0].numpy())
     np.testing.assert_allclose(weights.mean(axis=2), wanted, atol=1e-6)
     assert weights.std(axis=2).max() > 0.02
 
 
-def test_a_context_is_what_they_weigh(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dimension_rows_weight_the_annotations_of_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     model, contexts, states = fine_model(attend_bos_eos=False), [], []
     attend = Attention.forward
 
@@ -252,7 +254,7 @@ def test_a_context_is_what_they_weigh(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose((row * states[j].numpy()).sum(axis=0), contexts[j].numpy(), atol=1e-6)
 
 
-def test_scoring_after_it_keeps_nothing() -> None:
+def test_dimension_rows_leave_no_hooks() -> None:
     model = fine_model()
     dimension_rows(model, PAIR)
     assert model.network.decoder.attention is not None

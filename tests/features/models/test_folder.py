@@ -33,7 +33,7 @@ def folder(models: dict[str, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(models["forward"], tmp_path / "model"))
 
 
-def test_a_model_is_one_folder_without_pickles(folder: Path) -> None:
+def test_a_model_is_a_folder_without_pickles(folder: Path) -> None:
     names = {"config.json", "metrics.jsonl", "model.safetensors", "source.vocabulary", "target.vocabulary"}
     assert {path.name for path in folder.iterdir()} == names
     assert json.loads((folder / "config.json").read_text())["format"] == 3
@@ -42,20 +42,20 @@ def test_a_model_is_one_folder_without_pickles(folder: Path) -> None:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """A copy of a small model that was trained before, with a config of the present format."""
+    """A copy of a small trained model, with its config converted to the current format."""
     folder = Path(shutil.copytree(EXPECTED / "forward", tmp_path / "kept"))
     (folder / "config.json").write_text(json.dumps(asdict(read_config(folder)), indent=2))
     return folder
 
 
 def changed(folder: Path, part: str = "", **values: Any) -> None:
-    """Change values of a config, or of a part of it."""
+    """Change values of a config or of one of its sections."""
     config = json.loads((folder / "config.json").read_text())
     (config[part] if part else config).update(values)
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def test_a_folder_that_is_not_there() -> None:
+def test_a_missing_folder_is_an_error() -> None:
     with pytest.raises(InputError, match=r"nowhere: not a model folder, it has no config\.json"):
         load_model(Path("nowhere"), CPU)
 
@@ -75,7 +75,7 @@ def test_a_folder_that_is_not_there() -> None:
         ),
     ],
 )
-def test_a_config_that_is_none(kept: Path, content: str, message: str) -> None:
+def test_an_invalid_config_is_an_error(kept: Path, content: str, message: str) -> None:
     (kept / "config.json").write_text(content)
     with pytest.raises(InputError, match=message) as caught:
         load_model(kept, CPU)
@@ -83,7 +83,7 @@ def test_a_config_that_is_none(kept: Path, content: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("depth", range(700, 1000, 20))
-def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int) -> None:
+def test_deeply_nested_json_is_an_error(kept: Path, depth: int) -> None:
     config = (kept / "config.json").read_text()
     (kept / "config.json").write_text(config.replace('"hidden_size": 12', f'"hidden_size": {"[" * depth}{"]" * depth}'))
     with pytest.raises(InputError, match=r"config\.json: "):
@@ -122,7 +122,7 @@ def test_a_value_that_is_nested_as_deeply_as_json_may_be(kept: Path, depth: int)
         ("training", {"bpe": 100}, "source.bpe: No such file"),
     ],
 )
-def test_values_of_a_config_that_are_none(kept: Path, part: str, values: dict[str, Any], message: str) -> None:
+def test_invalid_values_of_a_config_are_errors(kept: Path, part: str, values: dict[str, Any], message: str) -> None:
     changed(kept, part, **values)
     with pytest.raises(InputError, match=message) as caught:
         load_model(kept, CPU)
@@ -144,28 +144,28 @@ def test_values_of_a_config_that_are_none(kept: Path, part: str, values: dict[st
         ),
     ],
 )
-def test_a_vocabulary_that_was_altered(kept: Path, old: bytes, new: bytes, message: str) -> None:
+def test_an_altered_vocabulary_is_an_error(kept: Path, old: bytes, new: bytes, message: str) -> None:
     path = kept / "source.vocabulary"
     path.write_bytes(path.read_bytes().replace(old, new))
     with pytest.raises(InputError, match=message):
         load_model(kept, CPU)
 
 
-def test_a_vocabulary_that_was_cut_off(kept: Path) -> None:
+def test_a_truncated_vocabulary_is_an_error(kept: Path) -> None:
     path = kept / "target.vocabulary"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match="cut off, expected a word and a line end"):
         load_model(kept, CPU)
 
 
-def test_pieces_that_a_model_of_words_has(kept: Path) -> None:
+def test_subwords_in_the_folder_of_a_word_model_are_an_error(kept: Path) -> None:
     (kept / "target.bpe").write_bytes(b"")
     with pytest.raises(InputError, match=r"target\.bpe: the model uses whole words"):
         load_model(kept, CPU)
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_what_stands_in_place_of_a_part(kept: Path, name: str) -> None:
+def test_a_folder_pipe_or_dangling_link_instead_of_a_file_is_an_error(kept: Path, name: str) -> None:
     path = kept / name
     path.unlink()
     for make, message in ((path.mkdir, "a folder"), (partial(os.mkfifo, path), "a pipe or a device")):
@@ -178,8 +178,8 @@ def test_what_stands_in_place_of_a_part(kept: Path, name: str) -> None:
         load_model(kept, CPU)
 
 
-def test_the_digest_is_of_all_parts(kept: Path) -> None:
-    """As two commands print it; words in another order make another model, though its weights are the same."""
+def test_the_digest_covers_all_files(kept: Path) -> None:
+    """The digest equals the output of two `sha256sum` commands. Another order of words gives another digest."""
     found = [load_model(kept, CPU).digest]
     for script in ("sed -i 's/: 80/: 81/' config.json", "sed -i '1h;1d;2G' target.vocabulary"):
         printed = subprocess.check_output(f"sha256sum {' '.join(PARTS)} | sha256sum", shell=True, cwd=kept)
@@ -189,8 +189,8 @@ def test_the_digest_is_of_all_parts(kept: Path) -> None:
     assert len(set(found)) == 3
 
 
-def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
-    """Trained by version 0.1.0 on these pairs; its own metrics say what it gave on them."""
+def test_a_model_of_version_0_1_0_gives_the_same_scores() -> None:
+    """The model was trained by version 0.1.0 on these pairs. Its metrics contain the perplexity on them."""
     folder = Path(__file__).parent / "format2"
     model = load_model(folder, CPU)
     pairs = [((first, "Haus"), (second, "house")) for first, second in (("das", "the"), ("ein", "a"))] * 2
@@ -199,7 +199,7 @@ def test_a_folder_of_the_first_day_loads_and_scores_as_then() -> None:
     assert math.exp(-total / 12) == pytest.approx(min(row["dev_perplexity"] for row in rows), rel=1e-5)
 
 
-def test_a_folder_of_format_2_has_present_names(kept: Path) -> None:
+def test_settings_of_a_folder_of_format_2_are_converted(kept: Path) -> None:
     config = json.loads((EXPECTED / "forward" / "config.json").read_text())
     config["architecture"] |= {"wiring": "none", "terms": [], "objectives": []}
     (kept / "config.json").write_text(json.dumps(config))
@@ -219,7 +219,7 @@ def test_every_old_name_in_a_folder_of_format_2_is_read(kept: Path) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_a_folder_of_format_3_has_no_old_names(kept: Path, old: str, new: str) -> None:
+def test_old_names_in_a_folder_of_format_3_are_errors(kept: Path, old: str, new: str) -> None:
     config = json.loads((kept / "config.json").read_text())
     part = "architecture" if new in config["architecture"] else "training"
     changed(kept, part, **{old: config[part][new]})
@@ -227,13 +227,13 @@ def test_a_folder_of_format_3_has_no_old_names(kept: Path, old: str, new: str) -
         read_config(kept)
 
 
-def test_settings_that_a_folder_of_the_first_day_lacks() -> None:
-    """They are what its model was made with, whatever presets have today."""
+def test_missing_settings_of_an_old_folder_have_their_former_values() -> None:
+    """The values are those that the model was trained with, independent of the current presets."""
     architecture = load_model(Path(__file__).parent / "format2", CPU).config.architecture
     assert (architecture.initial_state, architecture.softmax_bias, architecture.fertility_size) == ("zero", True, 0)
 
 
-def test_global_fertility_of_an_older_folder_has_the_size_of_attention() -> None:
+def test_fertility_size_of_an_old_folder_is_the_attention_size() -> None:
     config = read_config(EXPECTED / "forward")
     assert (
         config.architecture.attention_size,
@@ -243,7 +243,7 @@ def test_global_fertility_of_an_older_folder_has_the_size_of_attention() -> None
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_a_folder_with_one_switch_for_both_biases(folder: Path, bias: bool) -> None:
+def test_the_softmax_bias_of_an_old_folder_is_its_setting_bias(folder: Path, bias: bool) -> None:
     config = json.loads((folder / "config.json").read_text())
     del config["architecture"]["softmax_bias"]
     config["architecture"]["bias"] = bias
@@ -251,14 +251,14 @@ def test_a_folder_with_one_switch_for_both_biases(folder: Path, bias: bool) -> N
     assert read_config(folder).architecture.softmax_bias == bias
 
 
-def test_weights_that_are_missing(kept: Path) -> None:
+def test_missing_weights_are_an_error(kept: Path) -> None:
     (kept / "model.safetensors").unlink()
     with pytest.raises(InputError, match=r"no model\.safetensors. The training of this model did not finish"):
         load_model(kept, CPU)
 
 
 def other_weights(path: Path) -> dict[str, bytes]:
-    """Contents that are not those of the file, and what is wrong with them."""
+    """Return wrong contents of the file, keyed by a pattern of the expected error message."""
     content, tensors = path.read_bytes(), load_file(path)
     name = "softmax.bias"
     return {
@@ -273,7 +273,7 @@ def other_weights(path: Path) -> dict[str, bytes]:
     }
 
 
-def test_weights_that_are_damaged_or_of_another_model(kept: Path) -> None:
+def test_damaged_weights_or_weights_of_another_model_are_errors(kept: Path) -> None:
     weights = kept / "model.safetensors"
     for reason, content in other_weights(weights).items():
         weights.write_bytes(content)
@@ -282,7 +282,9 @@ def test_weights_that_are_damaged_or_of_another_model(kept: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_nothing_is_made_for_sizes_that_the_weights_have_not(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_are_compared_with_the_weights_before_memory_is_allocated(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     devices = []
 
     def make(*arguments: Any) -> EncoderDecoder:
@@ -309,7 +311,7 @@ def test_tied_weights_are_saved_once(network: EncoderDecoder, architecture: Arch
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
-def test_weights_that_a_training_replaces_meanwhile(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_replaced_during_loading_are_loaded_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, load = kept / "model.safetensors", folder_module.load_network
     better = save({name: tensor * 2 for name, tensor in load_file(path).items()})
 
@@ -328,7 +330,7 @@ def test_weights_that_a_training_replaces_meanwhile(kept: Path, monkeypatch: pyt
     torch.testing.assert_close(model.network.state_dict(), again.network.state_dict(), rtol=0, atol=0)
 
 
-def test_scores_do_not_depend_on_order_or_company(models: dict[str, Path]) -> None:
+def test_scores_do_not_depend_on_the_order_or_on_batches(models: dict[str, Path]) -> None:
     model = load_model(models["backward"], CPU)
     pairs = [
         (("das", "Haus", "."), ("the", "house", ".")),
@@ -358,7 +360,7 @@ def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.Monkey
     assert sorted(number for part in parts for number in part) == list(range(20))
 
 
-def test_models_on_a_gpu_are_refused_in_a_forked_process() -> None:
+def test_a_gpu_model_in_a_forked_process_is_an_error() -> None:
     check_process(torch.device("cuda"), os.getpid())
     check_process(CPU, os.getppid())
     with pytest.raises(InputError, match=r"cannot be used in a forked process. Use the start method 'spawn'"):

@@ -1,4 +1,4 @@
-"""Language models: networks that read every source as an empty one."""
+"""Neural language models: networks that treat every source sentence as empty."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -56,7 +56,7 @@ def trained(files: TrainingFiles, tmp_path_factory: pytest.TempPathFactory) -> d
 
 @pytest.fixture(scope="module")
 def candidates(sample: Path) -> list[Sentence]:
-    """Candidates with common prefixes, one of them empty, of sources that a language model does not read."""
+    """Candidates with common prefixes, including an empty candidate. A language model ignores the sources."""
     texts = [tuple(tokens(line)) for line in read_lines(str(sample / "test.en"))[:6]]
     return [
         Sentence(number, ("ein", "Wort")[: number % 3], (text, text[:-2], (*text[:3], "zorb", *text[4:]), ()))
@@ -65,7 +65,7 @@ def candidates(sample: Path) -> list[Sentence]:
 
 
 def slow_log_prob(model: Model, text: tuple[str, ...]) -> float:
-    """log p of a text by the equations of an LSTM, one word after the other, in float64."""
+    """Return log p of a text, computed word by word in float64 from the equations of an LSTM."""
     weights = {name: each.double().numpy() for name, each in model.network.state_dict().items()}
 
     def step(prefix: str, value: np.ndarray, state: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +88,7 @@ def slow_log_prob(model: Model, text: tuple[str, ...]) -> float:
     return float(total)
 
 
-def test_the_log_probability_is_that_of_the_equations(trained: dict[str, Path], candidates: list[Sentence]) -> None:
+def test_the_log_probability_equals_the_equations(trained: dict[str, Path], candidates: list[Sentence]) -> None:
     model = load_model(trained["lstm-lm"], find_device("cpu"))
     model.network.double()
     values = score_alone([model], candidates, ["logprob"]).values["logprob"]
@@ -97,9 +97,7 @@ def test_the_log_probability_is_that_of_the_equations(trained: dict[str, Path], 
 
 
 @pytest.mark.parametrize("kind", [*PRESETS, "pieces"])
-def test_prefixes_that_are_shared_do_not_change_values(
-    kind: str, trained: dict[str, Path], candidates: list[Sentence]
-) -> None:
+def test_shared_prefixes_do_not_change_values(kind: str, trained: dict[str, Path], candidates: list[Sentence]) -> None:
     model = load_model(trained[kind], find_device("cpu"))
     names = ["logprob", "worst3"]
     together, alone = (score([model], candidates, names).values for score in (score_tree, score_alone))
@@ -115,7 +113,7 @@ def test_the_source_makes_no_difference(kind: str, trained: dict[str, Path]) -> 
     np.testing.assert_allclose(values, values[0], atol=1e-5)
 
 
-def test_monolingual_text_is_learned_whatever_its_source(
+def test_the_source_of_monolingual_text_is_ignored_in_training(
     files: TrainingFiles, trained: dict[str, Path], tmp_path: Path
 ) -> None:
     empty, mono = tmp_path / "empty", Path(files.corpus.target).with_name("mono.en")
@@ -130,7 +128,7 @@ def test_monolingual_text_is_learned_whatever_its_source(
     assert not torch.equal(one["softmax.bias"], without["softmax.bias"])
 
 
-def test_a_killed_training_continues(
+def test_an_interrupted_training_continues(
     files: TrainingFiles, trained: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish, stop = loop._finish_epoch, [False, True]
@@ -155,7 +153,7 @@ def test_settings_that_read_the_source_are_errors(preset: str, settings: dict[st
         request(preset, **settings).check("")
 
 
-def test_values_of_attention_are_errors() -> None:
+def test_attention_values_are_errors() -> None:
     for preset in PRESETS:
         with pytest.raises(InputError, match="a model without attention, which entropy needs"):
             check_values(["entropy"], request(preset).settle()[0])
@@ -167,7 +165,7 @@ def test_there_is_no_backward_language_model(preset: str) -> None:
         TrainingRequest(preset, backward=True).check("")
 
 
-def test_a_language_model_neither_translates_nor_aligns(trained: dict[str, Path]) -> None:
+def test_a_language_model_cannot_translate_or_align(trained: dict[str, Path]) -> None:
     folder = str(trained["transformer-lm"])
     with pytest.raises(InputError, match="transformer-lm: a language model, which does not translate"):
         Translator([folder], Beam(1), Replacement("copy"), Resources("cpu"))
@@ -175,7 +173,7 @@ def test_a_language_model_neither_translates_nor_aligns(trained: dict[str, Path]
         Aligner([folder], "cpu")
 
 
-def test_the_source_does_not_count_in_the_expected_time() -> None:
+def test_the_expected_training_time_does_not_depend_on_the_source() -> None:
     dev = (TextSize(10, 100, 50), TextSize(10, 100, 50))
     for preset in PRESETS:
         short, long = (

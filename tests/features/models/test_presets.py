@@ -1,4 +1,4 @@
-"""Every preset learns from two hundred pairs and scores twenty candidates."""
+"""Every preset is trained on 200 pairs and scores 20 candidates."""
 
 import json
 import math
@@ -25,7 +25,7 @@ SMALL = {
     "batch_size": 16,
 }
 SQUARE = {"embedding_size": 16, "feedforward_size": 12, "batch_tokens": 200}
-"""For transformers."""
+"""Settings of transformers, whose embedding and hidden sizes are equal."""
 STARTS = {"cohn-align-glofer-pre": "cohn-align", "cohn-align-sym-glofer-pre": "cohn-align-sym"}
 
 
@@ -44,7 +44,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> TrainingFil
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, texts: TrainingFiles) -> dict[str, Path]:
-    """All presets, each in a folder of its name."""
+    """Models of all presets, by the name of the preset."""
     folder = tmp_path_factory.mktemp("presets")
     for name in sorted(PRESETS, key=lambda name: name in STARTS):
         values = SMALL | ({"bpe": 120} if PRESETS[name].training.bpe else {})
@@ -55,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, texts: TrainingFiles) -> d
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_learns_and_scores(name: str, trained: dict[str, Path], sample: Path) -> None:
+def test_every_preset_trains_and_scores(name: str, trained: dict[str, Path], sample: Path) -> None:
     folders = [trained[name]]
     if PRESETS[name].symmetric:
         folders = [trained[name] / "forward", trained[name] / "backward"]
@@ -74,7 +74,7 @@ def _whole(scores: object) -> bool:
     return bool(log_probs.isfinite().all() and (log_probs.sum(dim=1) < 0).all())
 
 
-def test_a_pair_of_models_share_vocabularies_and_name_each_other(trained: dict[str, Path]) -> None:
+def test_jointly_trained_models_share_vocabularies_and_name_each_other(trained: dict[str, Path]) -> None:
     folder = trained["cohn-align-sym"]
     forward, backward = (load_model(folder / side, CPU) for side in ("forward", "backward"))
     assert (forward.source, forward.target) == (backward.target, backward.source)
@@ -98,7 +98,7 @@ def test_training_starts_from_the_weights_of_another_model(trained: dict[str, Pa
     assert 0 < distance(after) < distance(scratch)
 
 
-def test_what_cannot_be_started_from(trained: dict[str, Path], texts: TrainingFiles, tmp_path: Path) -> None:
+def test_incompatible_initial_models_are_errors(trained: dict[str, Path], texts: TrainingFiles, tmp_path: Path) -> None:
     output = str(tmp_path / "model")
     for request, start, message in (
         (TrainingRequest("cohn-align-glofer-pre"), "", "starts from a trained model"),

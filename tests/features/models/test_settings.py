@@ -10,7 +10,7 @@ from moses_io.files.errors import InputError
 TRANSFORMER = {"encoder": "transformer", "decoder": "transformer"}
 
 
-def test_settings_go_where_they_belong() -> None:
+def test_settings_are_assigned_to_architecture_or_training() -> None:
     keys = {"embedding_size": "1", "hidden_size": "2", "attention_size": "3", "decoder_layers": "2"}
     values = {"epochs": "4", "updates": "5", "batch_size": "6", "dropout": "0.5", "learning_rate": "1e-3", "seed": "7"}
     architecture, training = override(Architecture(), Training(), keys | values)
@@ -37,14 +37,14 @@ def test_settings_go_where_they_belong() -> None:
         ("batch_size", "-1", "setting 'batch_size': -1 is out of range"),
     ],
 )
-def test_settings_that_are_refused(key: str, value: str, message: str) -> None:
+def test_wrong_settings_are_errors(key: str, value: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         override(Architecture(), Training(), {key: value})
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_an_old_name_is_an_error_that_gives_the_new_one(old: str, new: str) -> None:
+def test_an_old_name_is_an_error_that_names_the_new_one(old: str, new: str) -> None:
     with pytest.raises(InputError, match=f"^unknown setting '{old}'. It is now '{new}'$"):
         override(Architecture(), Training(), {old: "1"})
     assert new in {**asdict(Architecture()), **asdict(Training())}
@@ -83,7 +83,7 @@ def test_an_old_name_is_an_error_that_gives_the_new_one(old: str, new: str) -> N
         ({"encoder": "unidirectional", "decoder_layers": "2"}, "needs equal decoder_layers and encoder_layers"),
     ],
 )
-def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> None:
+def test_incompatible_settings_of_an_architecture_are_errors(values: dict[str, str], reason: str) -> None:
     with pytest.raises(InputError) as caught:
         override(Architecture(), Training(), values)
     assert reason in str(caught.value)
@@ -104,12 +104,12 @@ def test_parts_that_do_not_go_together(values: dict[str, str], reason: str) -> N
         ({"r_drop": "1", "lexicon": "bias"}, "r_drop cannot be combined with"),
     ],
 )
-def test_settings_of_training_that_do_not_go_together(values: dict[str, str], reason: str) -> None:
+def test_incompatible_settings_of_training_are_errors(values: dict[str, str], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         override(Architecture(), Training(), values)
 
 
-def test_lists_and_switches_from_text_and_from_toml() -> None:
+def test_lists_and_booleans_from_text_and_from_toml() -> None:
     for terms, attend in (("position,markov", "false"), (["position", "markov"], False)):
         architecture, _ = override(Architecture(), Training(), {"attention_terms": terms, "attend_bos_eos": attend})
         assert architecture == Architecture(attention_terms=("position", "markov"), attend_bos_eos=False)
@@ -119,7 +119,7 @@ def test_lists_and_switches_from_text_and_from_toml() -> None:
     )
 
 
-def test_every_row_of_every_table_is_there() -> None:
+def test_choices_are_the_rows_of_the_tables() -> None:
     for table, rows in TABLES.items():
         assert CHOICES[table] == tuple(rows)
         for name in rows:
@@ -127,7 +127,7 @@ def test_every_row_of_every_table_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets_hold_together(name: str) -> None:
+def test_presets_have_compatible_settings(name: str) -> None:
     preset = find_preset(name)
     small, _ = settle(preset, False, {})
     paper, training = settle(preset, True, {"seed": 3})
@@ -137,7 +137,7 @@ def test_presets_hold_together(name: str) -> None:
     assert preset.pretrained <= bool(small.objectives)
 
 
-def test_presets() -> None:
+def test_presets_have_the_settings_of_their_papers() -> None:
     assert find_preset("cohn-align").architecture.attention_terms == ("position", "markov", "fertility")
     assert settle(find_preset("yang-window11"), True, {})[0].term_radius == 5
     learned = {name for name in PRESETS if find_preset(name).architecture.initial_state == "learned"}

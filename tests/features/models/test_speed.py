@@ -1,4 +1,4 @@
-"""The measured speed of this machine."""
+"""Measurement of the speed of the machine."""
 
 import numpy as np
 import pytest
@@ -13,10 +13,8 @@ TRANSFORMER = TrainingRequest("transformer", settings={**SMALL, "feedforward_siz
 
 
 @pytest.mark.parametrize("request_", [RECURRENT, TRANSFORMER])
-def test_a_network_that_takes_twice_as_long_has_twice_the_factor(
-    request_: TrainingRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each batch takes half a second, and then a second, by a clock of the test."""
+def test_a_slower_clock_gives_larger_speed_factors(request_: TrainingRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a simulated clock, each batch takes first half a second and then a second."""
     now = iter(np.arange(0, 10_000, 0.5))
     monkeypatch.setattr(speed.time, "perf_counter", lambda: next(now))
     lengths = np.random.default_rng(1).integers(1, 20, (200, 2))

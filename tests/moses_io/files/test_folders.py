@@ -10,7 +10,7 @@ from moses_io.files.errors import InputError
 from moses_io.files.folders import LOCK, InUse, locked, remove
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
+def test_a_locked_folder_cannot_be_locked_again(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(InputError, match="another process uses this folder"), locked(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -18,7 +18,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
         assert (tmp_path / LOCK).exists()
 
 
-def test_the_lock_of_a_process_that_died_is_free(tmp_path: Path) -> None:
+def test_the_lock_of_a_dead_process_is_released(tmp_path: Path) -> None:
     code = (
         "import os, sys\nfrom pathlib import Path\nfrom moses_io.files.folders import locked\n"
         f"with locked(Path({str(tmp_path)!r})):\n    os._exit(0)"
@@ -30,8 +30,8 @@ def test_the_lock_of_a_process_that_died_is_free(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_that_was_removed_meanwhile_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The holder before removes the file between our opening and our locking it."""
+def test_a_lock_file_removed_before_locking_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The previous owner removes the file after this process has opened it and before it is locked."""
     flock, calls = fcntl.flock, iter(range(9))
 
     def remove_first(descriptor: int, operation: int) -> None:
@@ -44,7 +44,7 @@ def test_a_lock_that_was_removed_meanwhile_holds_nothing(tmp_path: Path, monkeyp
         pass
 
 
-def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_lock_is_an_error_and_kept(tmp_path: Path) -> None:
     folder, other = tmp_path / "folder", tmp_path / "thesis.tex"
     folder.mkdir()
     other.write_text("words")
@@ -65,7 +65,7 @@ def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_is_removed_unless_a_process_is_at_work_below_it(tmp_path: Path) -> None:
+def test_a_folder_is_removed_unless_a_process_uses_a_part_of_it(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     (folder / "inner").mkdir(parents=True)
     (folder / "inner" / "file").write_text("words")
@@ -76,7 +76,7 @@ def test_a_folder_is_removed_unless_a_process_is_at_work_below_it(tmp_path: Path
     assert not folder.exists()
 
 
-def test_a_link_is_removed_and_not_where_it_leads(tmp_path: Path) -> None:
+def test_a_link_is_removed_but_not_its_target(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")
     remove(tmp_path / "link")

@@ -13,7 +13,7 @@ from moses_io.files.json_files import MOST_BYTES, read_json, read_record, record
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def test_a_value(write: Write) -> None:
+def test_read_a_value(write: Write) -> None:
     assert read_json(write("a.json", '{"a": [1, "ä"]}\n')) == {"a": [1, "ä"]}
 
 
@@ -31,13 +31,13 @@ def test_a_value(write: Write) -> None:
         ("\ufeff1", "a.json:1: not JSON (Unexpected UTF-8 BOM"),
     ],
 )
-def test_what_is_no_json_is_told_in_a_line(write: Write, content: str | bytes, message: str) -> None:
+def test_invalid_json_is_an_error_in_one_line(write: Write, content: str | bytes, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_json(write("a.json", content))
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_is_no_file_of_a_sensible_size(tmp_path: Path) -> None:
+def test_missing_special_and_large_files_are_errors(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as stream:
         stream.truncate(MOST_BYTES + 1)
@@ -83,7 +83,7 @@ WRITTEN: dict[str, Any] = {
 }
 
 
-def test_a_record_of_nested_ones(write: Write) -> None:
+def test_read_a_nested_record(write: Write) -> None:
     read = read_record(write("a.json", json.dumps(WRITTEN)), Outer)
     assert read == Outer(Inner(2), [Part("a", (1.0, 2.5))], {"LM0": (0.5,), "TM0": ()}, None)
     assert type(read.parts[0].values[0]) is float
@@ -109,14 +109,14 @@ def test_a_record_of_nested_ones(write: Write) -> None:
         ({"chosen": 1}, "Expected `bool`, got `int` - at `$.chosen`"),
     ],
 )
-def test_a_record_of_other_types_is_told_in_a_line(write: Write, change: dict[str, Any], fault: str) -> None:
+def test_a_record_with_wrong_types_is_an_error_in_one_line(write: Write, change: dict[str, Any], fault: str) -> None:
     path = write("a.json", json.dumps(WRITTEN | change))
     with pytest.raises(InputError) as caught:
         read_record(path, Outer)
     assert str(caught.value) == f"{path}: not as `moses-rerank` wrote it ({fault})"
 
 
-def test_a_record_nested_too_deeply() -> None:
+def test_a_record_nested_too_deeply_is_an_error() -> None:
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]

@@ -29,7 +29,7 @@ from moses_io.files.streams import (
 
 
 @pytest.mark.parametrize(("suffix", "module"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
-def test_compressed_by_name_and_decompressed_by_content(tmp_path: Path, suffix: str, module: ModuleType) -> None:
+def test_compression_by_name_and_decompression_by_content(tmp_path: Path, suffix: str, module: ModuleType) -> None:
     path, other = tmp_path / f"list.{suffix}", tmp_path / "other"
     with open_output(str(path)) as stream:
         stream.write(b"a\nb\n" * 99)
@@ -41,11 +41,11 @@ def test_compressed_by_name_and_decompressed_by_content(tmp_path: Path, suffix: 
         list(numbered_lines(str(other)))
 
 
-def test_gzip_is_told_by_its_bytes_and_not_by_the_name(tmp_path: Path) -> None:
-    plain, packed = tmp_path / "plain.gz", tmp_path / "packed.txt"
+def test_gzip_is_detected_by_content_not_by_name(tmp_path: Path) -> None:
+    plain, compressed = tmp_path / "plain.gz", tmp_path / "packed.txt"
     plain.write_bytes(b"a\nb\n")
-    packed.write_bytes(gzip.compress(b"a\nb\n"))
-    for path in (plain, packed):
+    compressed.write_bytes(gzip.compress(b"a\nb\n"))
+    for path in (plain, compressed):
         assert list(numbered_lines(str(path))) == [(1, b"a\n"), (2, b"b\n")]
 
 
@@ -56,14 +56,14 @@ def test_only_lf_ends_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [-9, -200])
-def test_a_list_cut_off_in_the_middle_of_its_gzip_stream(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_gzip_stream_is_an_error(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(os.urandom(2000).hex().encode() + b"\n", 1)[:cut])
     with pytest.raises(InputError, match=r"cut\.gz:\d+: the compressed stream is cut off"):
         list(numbered_lines(str(path)))
 
 
-def test_a_damaged_gzip_stream(tmp_path: Path) -> None:
+def test_a_damaged_gzip_stream_is_an_error(tmp_path: Path) -> None:
     content = bytearray(gzip.compress(b"some text\n" * 99))
     content[40:60] = b"\xff" * 20
     path = tmp_path / "bad.gz"
@@ -72,20 +72,20 @@ def test_a_damaged_gzip_stream(tmp_path: Path) -> None:
         list(numbered_lines(str(path)))
 
 
-def test_a_file_that_is_not_there_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere: No such file or directory"), open_input("nowhere"):
         pass
     with pytest.raises(InputError, match="Is a directory"), open_input(str(tmp_path)):
         pass
 
 
-def test_stdin_may_be_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_may_be_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(gzip.compress(b"x\n"))))
     monkeypatch.setattr(sys, "stdin", stdin)
     assert list(numbered_lines("-")) == [(1, b"x\n")]
 
 
-def test_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_output_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"before")
     with pytest.raises(KeyboardInterrupt), open_output(str(target)) as stream:
@@ -99,9 +99,9 @@ def test_output_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_stays(tmp_path: Path) -> None:
-    target, own = tmp_path / "out", tmp_path / ".out.original"
-    own.write_bytes(b"of the user")
+def test_only_temporary_files_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    target, user_file = tmp_path / "out", tmp_path / ".out.original"
+    user_file.write_bytes(b"of the user")
     code = (
         "import sys\nfrom moses_io.files.streams import open_output\nwith open_output(sys.argv[1]) as stream:\n"
         "    stream.write(b'half')\n    print('begun', flush=True)\n    sys.stdin.read()\n"
@@ -117,13 +117,13 @@ def test_what_a_killed_writing_left_goes_with_the_next_one_and_what_is_written_s
     with open_output(str(target)):
         assert len(list(tmp_path.glob(".out.*.temporary"))) == 2, "that of the second, and ours"
     second.communicate()
-    assert sorted(tmp_path.iterdir()) == [own, target]
+    assert sorted(tmp_path.iterdir()) == [user_file, target]
     assert target.read_bytes() == b"half"
 
 
 @pytest.mark.parametrize("name", ["n" * 250, "n" * 255, "ä" * 127, "a\nb"])
-def test_a_file_may_have_any_name_that_the_file_system_takes(tmp_path: Path, name: str) -> None:
-    """What a killed writing left goes here, too."""
+def test_long_and_unusual_file_names(tmp_path: Path, name: str) -> None:
+    """Temporary files of a killed process are also removed."""
     target = tmp_path / name
     code = (
         "import os, sys\nfrom moses_io.files.streams import open_output\n"
@@ -137,12 +137,12 @@ def test_a_file_may_have_any_name_that_the_file_system_takes(tmp_path: Path, nam
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"] and target.exists()
 
 
-def test_long_names_that_begin_alike_have_temporary_files_of_their_own(tmp_path: Path) -> None:
+def test_temporary_names_of_similar_long_names_differ(tmp_path: Path) -> None:
     assert hidden("n" * 200) == "." + "n" * 200
     assert len({hidden("n" * 240 + end) for end in "abc"}) == 3 and len(hidden("n" * 255)) < 40
 
 
-def test_output_in_gz_is_packed_and_the_same_each_time(tmp_path: Path) -> None:
+def test_gzip_output_is_reproducible(tmp_path: Path) -> None:
     first, second = tmp_path / "a.gz", tmp_path / "b.gz"
     for path in (first, second):
         with open_output(str(path)) as stream:
@@ -168,13 +168,13 @@ def test_output_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o666 & ~mask
 
 
-def test_output_to_a_place_that_is_not_there() -> None:
+def test_output_to_a_missing_folder_is_an_error() -> None:
     with pytest.raises(InputError, match="nowhere/out: No such file or directory"), open_output("nowhere/out"):
         pass
 
 
 @pytest.mark.parametrize("name", ["/dev/fd/{}", "/proc/self/fd/{}"])
-def test_output_to_an_open_file_goes_behind_what_stands_there(tmp_path: Path, name: str) -> None:
+def test_output_to_an_open_file_is_appended(tmp_path: Path, name: str) -> None:
     (tmp_path / "kept").write_bytes(b"old\n")
     with open(tmp_path / "kept", "ab") as kept:
         with open_output(name.format(kept.fileno())) as stream:
@@ -185,13 +185,13 @@ def test_output_to_an_open_file_goes_behind_what_stands_there(tmp_path: Path, na
         pass
 
 
-def test_the_name_of_a_folder_is_no_output(tmp_path: Path) -> None:
+def test_a_folder_name_as_output_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="new/: a folder name, expected"), open_output(f"{tmp_path}/new/"):
         pass
     assert not list(tmp_path.iterdir())
 
 
-def test_output_to_what_is_no_plain_file() -> None:
+def test_output_to_devices_and_pipes() -> None:
     with open_output(os.devnull) as stream:
         stream.write(b"gone")
     assert not Path(os.devnull).is_file()
@@ -204,8 +204,10 @@ def test_output_to_what_is_no_plain_file() -> None:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
-    """No more of it is read than the longest line has, whatever is packed."""
+def test_too_long_lines_are_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    """Memory does not exceed the limit on the length of a line, even for compressed files."""
     monkeypatch.setattr(streams, "LONGEST", 1000)
     path = tmp_path / "list"
     path.write_bytes(pack(b"a\n" + b"b" * 999 + b"\n" + b"c" * 5_000_000))
@@ -218,31 +220,31 @@ def test_a_line_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack
     tracemalloc.stop()
 
 
-def test_a_name_that_no_file_can_have() -> None:
+def test_a_file_name_with_a_nul_is_an_error() -> None:
     for opened in (open_input, open_output):
         with pytest.raises(InputError, match="no file has a name with a NUL in it"), opened("a\0b"):
             pass
 
 
-def test_text_that_begins_as_bzip2_does(tmp_path: Path) -> None:
+def test_text_that_begins_like_bzip2(tmp_path: Path) -> None:
     (tmp_path / "names").write_bytes(b"BZhang sagt\n")
     assert list(numbered_lines(str(tmp_path / "names"))) == [(1, b"BZhang sagt\n")]
     (tmp_path / "empty").write_bytes(bz2.compress(b""))
     assert list(numbered_lines(str(tmp_path / "empty"))) == []
 
 
-def test_what_can_be_read_once_has_no_digest(tmp_path: Path) -> None:
+def test_the_digest_of_a_pipe_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="a pipe or a device, expected a plain file"):
         digest(tmp_path / "pipe")
 
 
-def test_what_reading_fails_with_is_an_error_of_the_file() -> None:
+def test_errors_of_reading_name_the_file() -> None:
     with pytest.raises(InputError, match="/proc/self/mem: Input/output error"), open_input("/proc/self/mem"):
         pass
 
 
-def test_standard_streams_that_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_standard_streams_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(InputError, match="<stdin>: stdin is closed"), open_input("-"):
@@ -252,7 +254,7 @@ def test_standard_streams_that_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_a_file_that_cannot_hold_all_is_named(tmp_path: Path, name: str) -> None:
+def test_a_file_size_limit_is_an_error_with_the_file_name(tmp_path: Path, name: str) -> None:
     path, limits = tmp_path / name, resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
@@ -263,7 +265,7 @@ def test_a_file_that_cannot_hold_all_is_named(tmp_path: Path, name: str) -> None
     assert (caught.value.filename, list(tmp_path.iterdir())) == (str(path), [])
 
 
-def test_what_stands_between_two_steps_is_gone_at_the_end_and_named_when_it_is_too_large(tmp_path: Path) -> None:
+def test_temporary_files_between_steps_are_removed(tmp_path: Path) -> None:
     path, limits = tmp_path / "page", resource.getrlimit(resource.RLIMIT_FSIZE)
     with open_between(str(path)) as stream:
         stream.write(b"one\ntwo\n")
@@ -278,7 +280,7 @@ def test_what_stands_between_two_steps_is_gone_at_the_end_and_named_when_it_is_t
     assert (caught.value.filename, list(tmp_path.iterdir())) == (str(path), [])
 
 
-def test_a_full_device_is_named() -> None:
+def test_a_full_device_is_an_error_with_the_file_name() -> None:
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"), open_output("/dev/full") as stream:
         stream.write(b"x")
 
@@ -296,7 +298,7 @@ def test_a_replaced_file_is_complete_or_unchanged(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_a_device_is_not_replaced() -> None:
+def test_replacing_a_device_is_an_error() -> None:
     expected = pytest.raises(InputError, match="/dev/full: a pipe or a device, expected a plain file")
     with expected, replacing(Path("/dev/full")):
         pass

@@ -27,7 +27,7 @@ Write = Callable[[str, "str | bytes"], Path]
 
 
 @given(st.binary())
-def test_any_bytes_survive(line: bytes) -> None:
+def test_decode_and_encode_any_bytes(line: bytes) -> None:
     assert encode(decode(line)) == line
 
 
@@ -36,7 +36,7 @@ def test_only_the_ascii_space_separates_tokens() -> None:
 
 
 def test_tabs_separate_words_of_moses_input(write: Write) -> None:
-    """As `CreateFromString` of moses/Phrase.cpp and `tokenize` of util/tokenize.hh, which split at "\\t "."""
+    """Like `CreateFromString` in moses/Phrase.cpp and `tokenize` in util/tokenize.hh, which split at "\\t "."""
     path = write("text", "\tthe\thouse \t is\nsmall\u00a0one\n")
     assert [tokens(line) for line in input_lines(str(path))] == [["the", "house", "is"], ["small\u00a0one"]]
 
@@ -62,7 +62,7 @@ def test_tabs_separate_words_of_both_sides_of_a_corpus(write: Write) -> None:
     ],
 )
 def test_markup_of_a_source_is_an_error(write: Write, line: str, tag: str) -> None:
-    """Tags that moses/XmlOption.cpp and moses/TreeInput.cpp interpret."""
+    """These tags are interpreted by moses/XmlOption.cpp and moses/TreeInput.cpp."""
     path = write("source", f"plain\n{line}\n")
     with pytest.raises(InputError) as raised:
         read_sources(str(path))
@@ -86,7 +86,7 @@ def test_markup_of_a_source_is_an_error(write: Write, line: str, tag: str) -> No
     ],
 )
 def test_other_angle_brackets_are_words(line: str) -> None:
-    """Moses passes them through unless it is called with -xml-input."""
+    """Moses treats them as words unless it is called with -xml-input."""
     check_markup("source", [line])
 
 
@@ -105,7 +105,7 @@ def test_other_angle_brackets_are_words(line: str) -> None:
         "<seg id=1> a </seg>",
     ],
 )
-def test_a_test_set_in_sgml_or_xml_is_no_text(write: Write, first: str) -> None:
+def test_a_test_set_in_sgml_or_xml_is_an_error(write: Write, first: str) -> None:
     path = write("text", f"{first}\nmore\n")
     with pytest.raises(InputError, match=rf"^{path}:1: SGML or XML, expected plain text, .*input-from-sgm.perl"):
         read_lines(str(path))
@@ -116,13 +116,13 @@ def test_a_text_may_begin_with_a_tag(write: Write, first: str) -> None:
     assert read_lines(str(write("text", f"{first}\n"))) == [first]
 
 
-def test_lines(tmp_path: Path) -> None:
+def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes("\ufeffeins\r\nzw\u2028ei\n\ndrei".encode())
     assert read_lines(str(path)) == ["eins", "zw\u2028ei", "", "drei"]
 
 
-def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
+def test_sides_of_different_length_are_errors(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("a\nb\n")
     (tmp_path / "t").write_text("a\n")
     (tmp_path / "e").write_text("")
@@ -143,7 +143,7 @@ def test_two_sides_of_different_length_are_refused(tmp_path: Path) -> None:
         ("", "", r"s: the file is empty. Expected one sentence per line"),
     ],
 )
-def test_pairs_that_are_read_as_they_come(tmp_path: Path, source: str, target: str, message: str) -> None:
+def test_pairs_are_read_incrementally(tmp_path: Path, source: str, target: str, message: str) -> None:
     paths = [str(tmp_path / side) for side in ("s", "t")]
     Path(paths[0]).write_text(f"\ufeffx\n\n{source}")
     Path(paths[1]).write_text("y\r\nz\n")
@@ -168,7 +168,7 @@ def test_pairs_that_are_read_as_they_come(tmp_path: Path, source: str, target: s
         ("٣", None, "expected a number, found '٣'"),
     ],
 )
-def test_numbers_are_those_of_float32(token: str, value: float | None, why: str) -> None:
+def test_numbers_have_the_range_of_float32(token: str, value: float | None, why: str) -> None:
     assert number(token) == value
     assert value is not None or no_number(token).startswith(why)
 
@@ -178,8 +178,8 @@ def test_whole_numbers_have_18_digits() -> None:
     assert [whole(token) for token in ("", "-1", "²", "٣", "1_0", "9" * 19, "9" * 5000)] == [None] * 7
 
 
-def test_texts_that_go_with_a_source(write: Write) -> None:
-    """Tabs separate words of the source only."""
+def test_read_a_source_with_its_references(write: Write) -> None:
+    """Tabs separate words only in the source."""
     source, first, second = write("s", "a\tb\nc\n"), write("r0", "x\ty\nz\n"), write("r1", "x\n\n")
     assert read_texts(str(source), [str(first), str(second)]) == (["a b", "c"], [["x\ty", "z"], ["x", ""]])
     with pytest.raises(InputError, match=r"r2 has 1 lines, .*s has 2$"):

@@ -9,9 +9,9 @@ import torch
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
-    """The address of a Ray cluster with two cores, whose processes are none of the command's.
+    """The address of a Ray cluster with two cores, in separate processes.
 
-    They ignore SIGINT, as those that a script starts beside itself.
+    They ignore SIGINT, like background processes of a script.
     """
     before = dict(os.environ)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(Path(__file__).parents[3])}
@@ -28,7 +28,7 @@ def cluster() -> Iterator[str]:
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One thread for this process, as its workers have, so that sums are the same to the last bit."""
+    """Use one thread in this process, like the workers, so that sums are bitwise equal."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -38,6 +38,6 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder: texts and lists of forty sentences."""
+    """The working directory, with texts and lists of forty sentences."""
     monkeypatch.chdir(small())
     return Path.cwd()

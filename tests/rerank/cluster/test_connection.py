@@ -1,4 +1,4 @@
-"""Which cluster is meant, without any: Ray itself is not started."""
+"""Choice of the cluster address, tested without starting Ray."""
 
 import contextlib
 import socket
@@ -15,8 +15,8 @@ from rerank.cluster import connection  # noqa: E402
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], str]:
-    """Return the address that Ray is asked for; `ray start` was never called on this machine."""
+def requested_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that returns the address passed to Ray. There is no cluster of `ray start` on this machine."""
     addresses: list[str] = []
 
     def init(address: str, **_: Any) -> SimpleNamespace:
@@ -33,8 +33,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], st
 
 
 @pytest.fixture
-def started(asked: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
-    """The address of what `ray start` has made on this machine, as Ray writes it down."""
+def started(requested_address: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
+    """The address of a simulated cluster of `ray start`, in the file in which Ray stores it."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
         (tmp_path / "ray").mkdir()
@@ -43,47 +43,47 @@ def started(asked: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("value", ["", "auto", "local"])
-def test_a_cluster_of_its_own_where_none_runs(
-    asked: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, value: str
+def test_auto_starts_a_local_cluster_if_none_runs(
+    requested_address: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", value)
-    assert asked("auto") == "local"
+    assert requested_address("auto") == "local"
 
 
 @pytest.mark.parametrize("value", ["", "auto"])
-def test_the_cluster_of_this_machine(
-    asked: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch, value: str
+def test_auto_uses_the_cluster_of_this_machine(
+    requested_address: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", value)
-    assert asked("auto") == started
+    assert requested_address("auto") == started
 
 
-def test_a_cluster_of_its_own_where_the_environment_says_local(
-    asked: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch
+def test_the_environment_variable_can_request_a_local_cluster(
+    requested_address: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "local")
-    assert asked("auto") == "local"
+    assert requested_address("auto") == "local"
 
 
-def test_the_cluster_that_the_environment_names(
-    asked: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_environment_variable_can_give_an_address(
+    requested_address: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "ray" / "ray_current_cluster").unlink()
     monkeypatch.setenv("RAY_ADDRESS", started)
-    assert asked("auto") == started
+    assert requested_address("auto") == started
 
 
-def test_what_is_named_goes_before_the_environment(
-    asked: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch
+def test_the_option_overrides_the_environment_variable(
+    requested_address: Callable[[str], str], started: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "auto")
-    assert asked(started) == started
+    assert requested_address(started) == started
 
 
-def test_a_cluster_of_the_environment_that_does_not_answer(
-    asked: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+def test_an_unreachable_cluster_of_the_environment_is_an_error(
+    requested_address: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "localhost:1")
     expected = "--ray 'auto': no cluster answers at 'localhost:1', which RAY_ADDRESS names. Expected HOST:PORT, or auto"
     with pytest.raises(InputError, match=f"^{expected}$"):
-        asked("auto")
+        requested_address("auto")

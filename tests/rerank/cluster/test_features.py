@@ -1,4 +1,4 @@
-"""Scoring on a cluster gives the bytes of one process, whatever dies."""
+"""Scoring on a cluster gives the same bytes as one process, even if workers die."""
 
 import os
 import re
@@ -43,7 +43,7 @@ class Deadly:
 def score(
     command: Command, folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, one_thread: None
 ) -> Callable[..., tuple[int, bytes, str]]:
-    """Score the small list with models and others, ten sentences at a time, with so many deaths in the middle of it."""
+    """Return a function that scores the small list, ten sentences at a time, with a given number of worker deaths."""
     monkeypatch.setattr(scoring, "BATCH", 200)
     Path("deadly.py").write_text(DEADLY)
     lines = Path("dev.nbest").read_text().count("\n")
@@ -65,23 +65,23 @@ def score(
     return run
 
 
-def test_killed_workers_change_no_byte(score: Command, cluster: str) -> None:
-    """Killed in the middle of a piece; values of models, words and lists stand in the order of the requests."""
+def test_killed_workers_do_not_change_the_output(score: Command, cluster: str) -> None:
+    """Workers die during a task. Values of features are in the order of the requests."""
     status, alone, err = score()
     assert status == 0
-    told = [line for line in err.splitlines() if not line.startswith("score: ")]
+    messages = [line for line in err.splitlines() if not line.startswith("score: ")]
     status, by_cluster, err = score("--ray", cluster, deaths=2)
     assert (status, Path("deaths").read_text()) == (0, "0"), err
     assert by_cluster == alone
     died = ["ray: a worker died. Another does its work"] * 2
     lines = [line for line in err.splitlines() if not line.startswith("score: ")]
-    assert lines == ["ray: up to 2 workers with 1 thread each", *told, *died]
+    assert lines == ["ray: up to 2 workers with 1 thread each", *messages, *died]
 
 
-def test_what_kills_every_worker_ends_in_one_line_and_keeps_what_was_scored(
+def test_repeated_worker_deaths_are_an_error_and_scores_are_kept(
     score: Command, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One process goes on with what the cluster kept of models."""
+    """A later run in one process resumes with the stored scores of models."""
     whole = score()[1]
     status, out, err = score("--ray", cluster, "--output", "scored", deaths=100)
     assert (status, out) == (2, b"")
@@ -96,7 +96,7 @@ def test_what_kills_every_worker_ends_in_one_line_and_keeps_what_was_scored(
     assert rescored < len(groups) - rescored
 
 
-def test_faults_of_workers_are_those_of_one_process(command: Command, folder: Path, cluster: str) -> None:
+def test_errors_of_workers_equal_those_of_one_process(command: Command, folder: Path, cluster: str) -> None:
     for request in ("neural:nowhere", "command:exit 3"):
         arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", request, "--output", "out")
         alone, by_cluster = command(*arguments), command(*arguments, "--ray", cluster)
@@ -123,11 +123,11 @@ def test_candidates_are_verified_by_workers(
 
 
 def test_auto_starts_a_cluster_that_ends_with_the_command(folder: Path) -> None:
-    """Nothing of Ray's is on stdout, nothing of it stays."""
+    """Ray writes nothing to stdout, and none of its processes remain."""
     arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", "length")
     command = (sys.executable, "-m", "rerank.cli", *arguments)
-    with tempfile.TemporaryDirectory(prefix="r") as place:  # a short name, for names of sockets
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "RAY_TMPDIR": place}
+    with tempfile.TemporaryDirectory(prefix="r") as directory:  # a short path, because paths of sockets are limited
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "RAY_TMPDIR": directory}
         environment.pop("RAY_ADDRESS", None)
         alone, by_cluster = (
             subprocess.run([*command, *more], env=environment, capture_output=True, check=True)
@@ -138,16 +138,16 @@ def test_auto_starts_a_cluster_that_ends_with_the_command(folder: Path) -> None:
         assert re.fullmatch(r"ray: up to \d+ workers? with \d+ threads? each", first)
         assert [line for line in others if not line.startswith("score: ")] == alone.stderr.decode().splitlines()
         for _ in range(100):
-            left = [path for path in Path("/proc").glob("[0-9]*") if belongs_to(path, place)]
+            left = [path for path in Path("/proc").glob("[0-9]*") if belongs_to(path, directory)]
             if not left:
                 break
             time.sleep(0.1)
         assert left == []
 
 
-def belongs_to(process: Path, place: str) -> bool:
-    """Tell whether a process was started by a command with this place for its cluster."""
+def belongs_to(process: Path, directory: str) -> bool:
+    """Return whether a process was started by a command with this directory for its cluster."""
     try:
-        return f"RAY_TMPDIR={place}\0".encode() in (process / "environ").read_bytes()
+        return f"RAY_TMPDIR={directory}\0".encode() in (process / "environ").read_bytes()
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Trainings and stages on a cluster: as workers of this machine do them, whatever dies."""
+"""Training and stages on a cluster give the results of local workers, even if workers die."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder: what trains and tunes in a second or two."""
+    """The working directory, with texts and lists for training and tuning in a few seconds."""
     monkeypatch.chdir(small(pairs=150, sentences=20, candidates=10))
     return Path.cwd()
 
 
 def meet(mine: Path, other: Path) -> None:
-    """End only when another process is at work at the same time."""
+    """Return when another process runs at the same time, or fail after a minute."""
     mine.write_text(os.environ["OMP_NUM_THREADS"])
     for _ in range(600):
         if other.exists():
@@ -49,7 +49,7 @@ def fill() -> None:
 
 
 def die(deaths: Path) -> None:
-    """Be killed, each time that this is tried."""
+    """Record the attempt and kill this process."""
     with deaths.open("a") as stream:
         stream.write("x")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -63,7 +63,7 @@ def linger(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("progress")
-def test_two_at_a_time(
+def test_two_tasks_run_at_a_time(
     tmp_path: Path, cluster: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -74,7 +74,7 @@ def test_two_at_a_time(
     assert one.read_text() == "1"
 
 
-def test_faults_come_with_the_name_of_the_work(tmp_path: Path, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_errors_contain_the_name_of_the_task(tmp_path: Path, cluster: str, capfd: pytest.CaptureFixture[str]) -> None:
     with workers(9, cluster) as pool:
         assert (pool.jobs, pool.free) == (2, True)
         pool.start("bad", partial(fail, "no such thing"))
@@ -93,8 +93,8 @@ def test_faults_come_with_the_name_of_the_work(tmp_path: Path, cluster: str, cap
     assert "a fault of ours" in capfd.readouterr().err
 
 
-def test_what_is_at_work_when_the_block_ends_is_stopped(tmp_path: Path, cluster: str) -> None:
-    """By itself, and at once."""
+def test_running_tasks_stop_at_the_end_of_the_block(tmp_path: Path, cluster: str) -> None:
+    """The task stops itself at once."""
     with workers(2, cluster) as pool, pytest.raises(InputError, match=r"^bad: no such thing$"):
         pool.start("long", partial(linger, tmp_path))
         while not (tmp_path / "begun").exists():
@@ -104,11 +104,12 @@ def test_what_is_at_work_when_the_block_ends_is_stopped(tmp_path: Path, cluster:
         pool.wait()
     assert time.monotonic() - begun < PATIENCE
     names = {path.name for path in tmp_path.iterdir()}
-    assert {name for name in names if not name.endswith(".temporary")} == {"begun"}  # else removed by the next writing
+    # Temporary files are removed by the next run.
+    assert {name for name in names if not name.endswith(".temporary")} == {"begun"}
 
 
 def kill_when(ready: Callable[[], bool], killed: list[int]) -> threading.Thread:
-    """Kill one of the workers as soon as there is reason."""
+    """Kill one worker as soon as the condition holds."""
 
     def look() -> None:
         for _ in range(2400):
@@ -151,16 +152,16 @@ iterations = 2
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """Files without times in them."""
+    """Return the contents of all files that contain no times."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".jsonl", ".lock")]
     names = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-    timed = ("stages.json", "reranker.json", "reranker/README.md")  # or with digests of files with times
+    timed = ("stages.json", "reranker.json", "reranker/README.md")  # with times, or digests of files with times
     return {name: content for name, content in names.items() if not name.endswith(timed)}
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Command, folder: Path, cluster: str) -> None:
-    """A training is under way."""
+def test_run_with_a_killed_worker_equals_a_local_run(command: Command, folder: Path, cluster: str) -> None:
+    """The worker is killed during a training."""
     Path("experiment.toml").write_text(EXPERIMENT)
     assert command("run", "experiment.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
@@ -178,7 +179,7 @@ def test_run_with_a_worker_killed_gives_the_bytes_of_one_process(command: Comman
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_train_gives_the_bytes_of_one_process(command: Command, folder: Path, cluster: str) -> None:
+def test_train_on_a_cluster_equals_a_local_training(command: Command, folder: Path, cluster: str) -> None:
     sizes = TINY.replace("epochs = 6", "epochs = 1").replace(" ", "").split(",")
     files = ("--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en")
     train = ("train", "--preset", "rnnsearch", "--seeds", 2, *files, "--device", "cpu", "--set", *sizes)
@@ -191,10 +192,8 @@ def test_train_gives_the_bytes_of_one_process(command: Command, folder: Path, cl
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_study_with_a_worker_killed_gives_the_bytes_of_one_process(
-    command: Command, folder: Path, cluster: str
-) -> None:
-    """Without models, whose trainings on a cluster are tested above."""
+def test_study_with_a_killed_worker_equals_a_local_study(command: Command, folder: Path, cluster: str) -> None:
+    """The study has no models. Training on a cluster is tested above."""
     files, tuning = EXPERIMENT.partition("[models]")[0], EXPERIMENT.partition("[tuning]")[2]
     Path("study.toml").write_text(f'{files}[features]\nLen = "length"\n\n[tuning]{tuning}\n[study]\nseeds = 2\n')
     assert command("study", "study.toml", "--jobs", 1)[0] == 0

@@ -1,4 +1,4 @@
-"""Confidence is fitted on a list, written, read and applied."""
+"""Confidence estimators are fitted on a list, written, read and applied."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,16 +35,16 @@ def measure(fitted: Any, confidence: Confidence, references: list[list[str]]) ->
     return measuring.measured()
 
 
-def test_a_predictor_that_knows_the_score_is_found(fitted: Any) -> None:
+def test_the_best_predictor_is_found(fitted: Any) -> None:
     values = fitted.values()
     assert values["best_predictor"] == next(iter(values["quality"]["predictors"])) == "Known per word"
     assert values["added"] == ["Known"]
     assert values["dev"]["best_predictor"] > 0.7 and values["dev"]["correlation"] > 0.7
-    reached = [quarter["actual"] for quarter in values["dev"]["quarters"]]
-    assert reached == sorted(reached) and reached[3] - reached[0] > 30
+    actual = [quarter["actual"] for quarter in values["dev"]["quarters"]]
+    assert actual == sorted(actual) and actual[3] - actual[0] > 30
 
 
-def test_what_is_read_estimates_as_what_was_written(fitted: Any, tmp_path: Path) -> None:
+def test_a_written_estimator_is_read_back(fitted: Any, tmp_path: Path) -> None:
     confidence = read_confidence(str(fitted.confidence))
     write_confidence(str(tmp_path / "again"), confidence)
     assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
@@ -57,14 +57,16 @@ def refit(fitted: Any, nbest: Path, weights: Path, folder: Path, metric: str = "
     return folder / "again"
 
 
-def test_the_order_of_sentences_makes_no_difference(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
+def test_the_order_of_sentences_does_not_matter(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
     lines = fitted.nbest.read_text().splitlines(keepends=True)
-    turned = write("turned", "".join(sorted(lines, key=lambda line: -int(line.split(" ")[0]))))
-    assert refit(fitted, turned, fitted.weights, tmp_path).read_bytes() == fitted.confidence.read_bytes()
+    reversed_list = write("turned", "".join(sorted(lines, key=lambda line: -int(line.split(" ")[0]))))
+    assert refit(fitted, reversed_list, fitted.weights, tmp_path).read_bytes() == fitted.confidence.read_bytes()
 
 
-def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, write: Callable[..., Path]) -> None:
-    """The mean is all that is told, and it is that of what the kept weights choose: the first of equals."""
+def test_few_sentences_with_initial_weights_that_were_kept(
+    fitted: Any, tmp_path: Path, write: Callable[..., Path]
+) -> None:
+    """Only the mean is estimated, for the choices of the kept weights (the first of equal candidates)."""
     few = write("few", "".join(fitted.nbest.read_text().splitlines(keepends=True)[:30]))
     kept = write("kept.ini", "# the initial weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 0 0\n")
     confidence = read_confidence(str(refit(fitted, few, kept, tmp_path)))
@@ -77,7 +79,7 @@ def test_few_sentences_and_weights_that_were_kept(fitted: Any, tmp_path: Path, w
     assert confidence.spread == 1
 
 
-def test_measured_on_the_same_sentences(fitted: Any) -> None:
+def test_measure_an_estimator_on_the_same_sentences(fitted: Any) -> None:
     confidence = read_confidence(str(fitted.confidence))
     measured = measure(fitted, confidence, [fitted.reference.read_text().splitlines()])
     assert measured.outcome and measured.metric == "BLEU"
@@ -88,24 +90,24 @@ def test_measured_on_the_same_sentences(fitted: Any) -> None:
     assert (unjudged.estimates, unjudged.outcome) == (measured.estimates, None)
 
 
-def test_another_metric_is_expected(fitted: Any, tmp_path: Path) -> None:
-    """Choices are those of the tuned weights; what they reach, also with Moses' kept, is of the metric."""
+def test_fit_to_another_metric(fitted: Any, tmp_path: Path) -> None:
+    """The choices are those of the tuned weights. Expected and actual scores are in the other metric."""
     path = refit(fitted, fitted.nbest, fitted.weights, tmp_path, "chrf3")
     references = [fitted.reference.read_text().splitlines()]
     measured = measure(fitted, read_confidence(str(path)), references)
     chrf3 = Metric("chrf3")
-    reached = [
+    actual = [
         100 * float(chrf3.formula.score(np.array(chrf3.counter([reference])(ranking.best.text))))
         for reference, ranking in zip(references[0], rankings(fitted), strict=True)
     ]
     assert measured.metric == "chrf3" and measured.outcome
-    assert measured.outcome.actual == pytest.approx(reached)
-    assert measured.outcome.expected.mean() == pytest.approx(np.mean(reached), abs=2)
+    assert measured.outcome.actual == pytest.approx(actual)
+    assert measured.outcome.expected.mean() == pytest.approx(np.mean(actual), abs=2)
     one, other = read_confidence(str(path)), read_confidence(str(fitted.confidence))
     assert (one.units.names, one.dev) != (other.units.names, other.dev)
 
 
-def test_estimates_of_a_sentence_need_no_other(fitted: Any) -> None:
+def test_estimates_do_not_depend_on_other_sentences(fitted: Any) -> None:
     confidence = read_estimator(str(fitted.confidence), str(fitted.weights), moses_output=False)
     ranked = rankings(fitted)
     estimates = {each.candidates.sentence: confidence.estimate(each) for each in ranked}
@@ -113,7 +115,7 @@ def test_estimates_of_a_sentence_need_no_other(fitted: Any) -> None:
         assert confidence.estimate(ranked[number]) == estimates[ranked[number].candidates.sentence]
 
 
-def test_a_line_a_sentence(command: Command, fitted: Any, tmp_path: Path) -> None:
+def test_the_output_has_one_line_per_sentence(command: Command, fitted: Any, tmp_path: Path) -> None:
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--sentences", 82, "--on-missing", "blank"]
     plain = command(*rerank)[1]
     status, out, _ = command(*rerank, "--estimator", fitted.confidence, "--confidence", tmp_path / "out")
@@ -128,7 +130,7 @@ def test_a_line_a_sentence(command: Command, fitted: Any, tmp_path: Path) -> Non
     assert {each.helped is None for each in expected} == {True, False}
 
 
-def test_moses_choice_is_no_longer_kept(command: Command, fitted: Any, tmp_path: Path) -> None:
+def test_the_removed_option_keep_unless_is_an_error(command: Command, fitted: Any, tmp_path: Path) -> None:
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--output", tmp_path / "o"]
     for folder in (rerank, ["apply", tmp_path, fitted.nbest, "--source", fitted.reference]):
         status, out, err = command(*folder, "--keep-unless", 0.5)
@@ -137,10 +139,10 @@ def test_moses_choice_is_no_longer_kept(command: Command, fitted: Any, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_output_of_moses_is_compared_with(
+def test_estimates_compare_with_the_moses_output(
     command: Command, fitted: Any, write: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The second candidates, as MBR may choose; in one sentence none of the candidates."""
+    """The output has the second candidates, as with MBR decoding. In one sentence, it is not among the candidates."""
     printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
     printed[3] = "none of them"
     chosen = [each.best.text for each in rankings(fitted)]
@@ -154,7 +156,9 @@ def test_the_output_of_moses_is_compared_with(
     assert err.endswith("Moses' output is not among the candidates in 1 of 80 sentences\n")
 
 
-def test_the_output_of_moses_has_a_line_a_sentence(command: Command, fitted: Any, write: Callable[..., Path]) -> None:
+def test_the_moses_output_must_have_one_line_per_sentence(
+    command: Command, fitted: Any, write: Callable[..., Path]
+) -> None:
     output = write("moses", "a\n" * 79)
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--sentences", 80, "--moses-output", output]
     status, _, err = command(*rerank)
@@ -162,7 +166,7 @@ def test_the_output_of_moses_has_a_line_a_sentence(command: Command, fitted: Any
 
 
 def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
-    """Fit confidence with what Moses printed for dev."""
+    """Fit an estimator with the Moses output of dev."""
     (folder / "dev.moses").write_text("".join(f"{text}\n" for text in printed))
     lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
     start = str(fitted.weights.with_name("start.ini"))
@@ -171,7 +175,7 @@ def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
     return folder / "again"
 
 
-def test_a_missing_output_of_moses_is_warned_of_if_dev_had_one(command: Command, fitted: Any, tmp_path: Path) -> None:
+def test_a_missing_moses_output_is_a_warning_if_dev_had_one(command: Command, fitted: Any, tmp_path: Path) -> None:
     confidence = fit_with_output(fitted, [each.candidates.hypotheses[1].text for each in rankings(fitted)], tmp_path)
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--estimator", confidence]
     rerank += ["--confidence", tmp_path / "estimates"]
@@ -181,14 +185,14 @@ def test_a_missing_output_of_moses_is_warned_of_if_dev_had_one(command: Command,
     assert "warning" not in command(*rerank, "--moses-output", tmp_path / "dev.moses")[2]
 
 
-def test_an_output_of_the_highest_totals_is_no_other_choice(command: Command, fitted: Any, tmp_path: Path) -> None:
-    """That of a decoder without MBR: fitted with it or without, confidence is the same."""
+def test_a_moses_output_of_the_highest_totals_changes_nothing(command: Command, fitted: Any, tmp_path: Path) -> None:
+    """This is the output of a decoder without MBR, so the estimator is the same with and without it."""
     printed = [each.candidates.hypotheses[each.candidates.highest_total].text for each in rankings(fitted)]
     assert fit_with_output(fitted, printed, tmp_path).read_bytes() == fitted.confidence.read_bytes()
 
 
-def test_confidence_is_fitted_against_the_output_of_moses(fitted: Any, tmp_path: Path) -> None:
-    """By hand: with probabilities that the choices are better than the second candidates."""
+def test_the_estimator_is_fitted_to_the_moses_output(fitted: Any, tmp_path: Path) -> None:
+    """The mean probability is near the fraction of choices that are better than the Moses output."""
     printed = [each.candidates.hypotheses[1].text for each in rankings(fitted)]
     again = fit_with_output(fitted, printed, tmp_path)
     one, other = read_confidence(str(fitted.confidence)), read_confidence(str(again))
@@ -206,7 +210,7 @@ def test_confidence_is_fitted_against_the_output_of_moses(fitted: Any, tmp_path:
     assert len(better) > 20 and helped.mean() == pytest.approx(true.mean(), abs=0.1)
 
 
-def test_arguments_that_do_not_go_together(command: Command, fitted: Any, tmp_path: Path) -> None:
+def test_incompatible_arguments_are_errors(command: Command, fitted: Any, tmp_path: Path) -> None:
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--output", tmp_path / "o"]
     both = "--confidence needs --estimator, and --estimator needs --confidence"
     for arguments, message in (
@@ -220,7 +224,7 @@ def test_arguments_that_do_not_go_together(command: Command, fitted: Any, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_list_and_other_weights_are_refused(
+def test_other_features_and_other_weights_are_errors(
     command: Command, fitted: Any, tmp_path: Path, write: Callable[..., Path]
 ) -> None:
     estimator = ["--estimator", fitted.confidence, "--confidence", tmp_path / "c"]
@@ -269,19 +273,19 @@ def steps(values: list[Any]) -> dict[str, Any]:
         ({"best_predictor": "luck"}, "'luck' is no predictor of the expected score"),
     ],
 )
-def test_a_damaged_file(altered: Altered, changes: dict[str, Any], message: str) -> None:
+def test_a_damaged_file_is_an_error(altered: Altered, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_confidence(str(altered(changes)))
     assert "altered.json: " in str(caught.value) and message in str(caught.value)
 
 
-def test_what_earlier_versions_wrote_is_read(fitted: Any, altered: Altered, tmp_path: Path) -> None:
+def test_files_of_earlier_versions_are_read(fitted: Any, altered: Altered, tmp_path: Path) -> None:
     confidence = read_confidence(str(altered({"kept": {"all": 30.5, "kept": 30.25}})))
     write_confidence(str(tmp_path / "again"), confidence)
     assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
 
 
-def test_a_predictor_of_another_version(fitted: Any, altered: Altered) -> None:
+def test_a_predictor_of_another_version_is_an_error(fitted: Any, altered: Altered) -> None:
     content = fitted.values()["helped"]
     content["predictors"]["luck"] = {"mean": 0, "deviation": 1, "coefficient": 1}
     confidence = read_confidence(str(altered({"helped": content})))
@@ -290,14 +294,14 @@ def test_a_predictor_of_another_version(fitted: Any, altered: Altered) -> None:
             confidence.estimate(ranking)
 
 
-def test_other_files(write: Callable[..., Path]) -> None:
+def test_files_of_another_kind_are_errors(write: Callable[..., Path]) -> None:
     for content, message in (("[]", "not a confidence file"), ("{}", "not a confidence file"), ("x", "not JSON")):
         with pytest.raises(InputError, match=message):
             read_confidence(str(write("file", content)))
 
 
 def test_a_file_of_format_3_gives_the_same_estimates() -> None:
-    """The file was written before names changed. All else of the two files is equal."""
+    """The file was written before predictors were renamed. The content of the two files is equal otherwise."""
     one, other = (read_confidence(str(Path(__file__).parent / f"format{number}.json")) for number in (3, 4))
     assert (one.best_predictor, one.dev, one.units.dense) == (other.best_predictor, other.dev, other.units.dense)
     for regression, same in ((one.quality, other.quality), (one.helped, other.helped)):

@@ -25,11 +25,11 @@ def listed(lines: list[str]) -> SentenceList:
     return SentenceList(0, tuple(parse_line(line.encode(), number) for number, line in enumerate(lines, 1)), "list")
 
 
-def test_by_hand() -> None:
+def test_values_of_predictors() -> None:
     choice, change = predictors(listed(LINES), TOTALS, UNITS)
-    shares = np.exp(TOTALS) / np.exp(TOTALS).sum()
-    probability = shares[1] + shares[2]
-    texts = np.array([shares[0], probability, shares[3]])
+    probabilities = np.exp(TOTALS) / np.exp(TOTALS).sum()
+    probability = probabilities[1] + probabilities[2]
+    texts = np.array([probabilities[0], probability, probabilities[3]])
     expected = {
         "margin": math.log1p(2.0), "above the mean": 3 - 4.5 / 4, "rank by Moses": math.log(2),
         "distinct texts": math.log(3),
@@ -41,30 +41,30 @@ def test_by_hand() -> None:
         "T:1 of the choice": 3,
         "highest L per word": -0.5, "highest T:2 per word": 0.5,
         "L is the best": 1.0, "T:2 is the best": 0.0,
-        "posterior of 1-grams, scale 1": (3 * (shares[0] + probability) + probability) / 4,
+        "posterior of 1-grams, scale 1": (3 * (probabilities[0] + probability) + probability) / 4,
         "posterior of 4-grams, scale 1": probability,
     }  # fmt: skip
     assert {name: choice[name] for name in expected} == pytest.approx(expected)
     assert change["L over Moses' choice"] == 1.0  # 2, in units of 2
-    assert change["T:2 over Moses' choice"] == -1.0  # constant on dev: as it is
+    assert change["T:2 over Moses' choice"] == -1.0  # constant on dev, so not scaled
     assert change["total over Moses' choice"] == 2.0
     assert change["consensus over Moses' choice, scale 1"] > 0
 
 
-def test_likeness_is_that_of_the_consensus_feature() -> None:
-    """Of the list, whose totals are taken for Moses', and of a feature, which is."""
+def test_consensus_predictors_equal_the_consensus_feature() -> None:
+    """Two predictors use the totals of the list, and one uses the values of a feature."""
     lines = [line.replace("e |", "b a x b |") for line in LINES]
     choice, change = predictors(listed(lines), TOTALS, UNITS)
     for name, exponents in (("scale 1", TOTALS), ("scale 4", 4 * TOTALS), ("L", 4 * np.array([-4, -2, -3, -9]) / 2)):
-        likeness = consensus(lines, exponents.tolist())
-        assert choice[f"consensus, {name}"] == pytest.approx(likeness[1])
+        similarity = consensus(lines, exponents.tolist())
+        assert choice[f"consensus, {name}"] == pytest.approx(similarity[1])
         if name != "L":
             gained = change[f"consensus over Moses' choice, {name}"]
-            assert gained == pytest.approx(likeness[1] - likeness[0])
+            assert gained == pytest.approx(similarity[1] - similarity[0])
 
 
 def consensus(lines: list[str], totals: list[float]) -> list[float]:
-    """Values of the feature for candidates with these totals."""
+    """Return the values of the consensus feature for candidates with these totals."""
     hypotheses = listed(
         [f"{line.rpartition(' ')[0]} {total!r}" for line, total in zip(lines, totals, strict=True)]
     ).hypotheses
@@ -73,8 +73,8 @@ def consensus(lines: list[str], totals: list[float]) -> list[float]:
     return values
 
 
-def test_favourites_of_added_features() -> None:
-    """T:1 and T:2 have one each, L is Moses'; where two texts are the highest by T:2, it has none."""
+def test_similarity_of_the_top_candidates_of_added_features() -> None:
+    """T:1 and T:2 have one top candidate each, and L is not an added feature. If two texts tie by T:2, it has none."""
     first, second = [tuple(line.split(" ||| ")[1].split()) for line in (LINES[1], LINES[0])]
     sides = [
         consensus([f"0 ||| {' '.join(text)} ||| L= 0 ||| 0" for text in (one, other)], [-1e9, 0])[0]
@@ -87,24 +87,24 @@ def test_favourites_of_added_features() -> None:
     assert predictors(tied, TOTALS, UNITS).choice["similarity of top candidates"] == 1
 
 
-def test_a_list_of_one_mind_is_like_itself() -> None:
+def test_a_list_with_one_text() -> None:
     choice, change = predictors(listed(LINES[1:3]), TOTALS[1:3], UNITS)
     assert (choice["consensus, scale 1"], choice["probability, scale 4"]) == pytest.approx((1, 1))
     assert (choice["margin"], choice["entropy, scale 1"], change) == (0, pytest.approx(0), {})
 
 
 @pytest.mark.parametrize("order", [(3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1)])
-def test_the_order_of_candidates_makes_no_difference(order: tuple[int, ...]) -> None:
+def test_the_order_of_candidates_does_not_matter(order: tuple[int, ...]) -> None:
     one, other = (
         predictors(listed(LINES), TOTALS, UNITS),
-        predictors(listed([LINES[place] for place in order]), TOTALS[list(order)], UNITS),
+        predictors(listed([LINES[index] for index in order]), TOTALS[list(order)], UNITS),
     )
     assert one.choice == pytest.approx(other.choice)
     assert one.change == pytest.approx(other.change)
 
 
-def test_nothing_in_the_list_breaks_them() -> None:
-    """An empty text, no totals, scores that are far apart, and one candidate."""
+def test_predictors_are_finite_for_extreme_lists() -> None:
+    """An empty text, no totals, scores that differ very much, and a single candidate."""
     lines = ["0 |||  ||| L= 3e38 T= 0 0", "0 ||| a ||| L= -3e38 T= 0 0"]
     for number in (1, 2):
         choice, _ = predictors(listed(lines[:number]), np.array([1e6, -1e6])[:number], UNITS)
@@ -112,12 +112,12 @@ def test_nothing_in_the_list_breaks_them() -> None:
         assert (choice["consensus, scale 1"], choice["rank by Moses"]) == (0, 0)
 
 
-def test_a_change_is_from_what_the_decoder_printed() -> None:
-    """From the last candidate instead of the first, which has the highest total; L is told in units of 2."""
+def test_changes_are_relative_to_the_moses_output() -> None:
+    """The output is the last candidate, while the first has the highest total. L is scaled by 2."""
     _, change = predictors(replace(listed(LINES), moses_output="e"), TOTALS, UNITS)
     assert (change["L over Moses' choice"], change["total over Moses' choice"]) == (3.5, 3.0)
 
 
 @pytest.mark.parametrize("output", ["a b x d", "none of them"])
-def test_no_change_from_the_choice_itself_or_from_no_candidate(output: str) -> None:
+def test_no_change_if_the_output_is_the_choice_or_no_candidate(output: str) -> None:
     assert predictors(replace(listed(LINES), moses_output=output), TOTALS, UNITS).change == {}

@@ -35,26 +35,26 @@ def clipped(rows: Array) -> Array:
     return np.clip(rows, -3, 3)
 
 
-def test_values_are_those_of_scikit_learn(rows: Array) -> None:
-    reached = rows @ [0.1, 0.5, 0] + np.random.default_rng(4).normal(0, 5, 60)
+def test_values_equal_scikit_learn(rows: Array) -> None:
+    scores = rows @ [0.1, 0.5, 0] + np.random.default_rng(4).normal(0, 5, 60)
     steps = GradientBoostingRegressor(
         n_estimators=STEPS, learning_rate=RATE, max_depth=1, min_samples_leaf=LEAF, subsample=SAMPLE,
         max_features=SEEN, random_state=0,
     )  # fmt: skip
     oracles = [
-        make_pipeline(StandardScaler(), FunctionTransformer(clipped), model).fit(rows, reached).predict(rows)
+        make_pipeline(StandardScaler(), FunctionTransformer(clipped), model).fit(rows, scores).predict(rows)
         for model in (RidgeCV(PENALTIES), steps)
     ]
     assert np.ptp(oracles[1]) > 1
-    assert fit_score(NAMES, rows, reached).values(rows) == pytest.approx(np.mean(oracles, axis=0))
-    helped = (reached > np.median(reached)).astype(float)
+    assert fit_score(NAMES, rows, scores).values(rows) == pytest.approx(np.mean(oracles, axis=0))
+    helped = (scores > np.median(scores)).astype(float)
     classifier = LogisticRegression(C=STRENGTH, max_iter=1000)
     oracle = make_pipeline(StandardScaler(), FunctionTransformer(clipped), classifier).fit(rows, helped)
     mine = probabilities(fit_logistic(NAMES, rows, helped).values(rows))
     assert mine == pytest.approx(oracle.predict_proba(rows)[:, 1])
 
 
-def test_of_few_sentences_the_mean_is_told(rows: Array) -> None:
+def test_few_sentences_give_the_mean(rows: Array) -> None:
     few = rows[: FEWEST - 1]
     assert fit_score(NAMES, few, np.arange(len(few), dtype=float)).values(rows) == pytest.approx(4.0)
     helped = np.zeros(60)
@@ -63,7 +63,7 @@ def test_of_few_sentences_the_mean_is_told(rows: Array) -> None:
     assert probabilities(fit_logistic((), np.zeros((0, 0)), np.zeros(0)).values(np.zeros((2, 0)))) == pytest.approx(0.5)
 
 
-def test_fit_by_hand() -> None:
+def test_correlation_and_quarters_of_a_fit() -> None:
     expected, nan = np.array([10.0, 40, 20, 30, 50]), np.nan
     helped = np.array([nan, 0.25, 0.5, 0.75, 0.5])
     gains = np.array([0, -1.0, 0, 3, 2])

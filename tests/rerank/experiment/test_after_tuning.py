@@ -1,4 +1,4 @@
-"""What a run tells without test sets, without references, and of several test sets, after one and the same tuning."""
+"""Reports of a run without test sets, without references, and with several test sets, all after the same tuning."""
 
 import base64
 import gzip
@@ -61,7 +61,7 @@ nbest = "news.nbest"
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
-    """A folder with texts, lists and a feature that knows the reference a little, in which a run has tuned weights."""
+    """A folder with texts, lists, a feature that correlates with the reference, and tuned weights of a run."""
     folder = tmp_path_factory.mktemp("tuned")
     for name, origin in (("train", "train"), ("dev", "dev"), ("news", "test"), ("test", "test"), ("talks", "dev")):
         for side in ("de", "en"):
@@ -91,12 +91,12 @@ def write_list(place: Path, content: str) -> None:
 
 @pytest.fixture
 def folder(tuned: Path, tmp_path: Path) -> Path:
-    """A copy of it, whose stages are up to date."""
+    """A copy of `tuned` with all stages up to date."""
     return shutil.copytree(tuned, tmp_path / "again")
 
 
 def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT) -> tuple[str, list[str]]:
-    """Run the experiment with these test sets; return what was printed, and the stages that were done."""
+    """Run the experiment with these test sets. Return the printed report and the stages that ran."""
     (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
     status, out, err = command("run", folder / "experiment.toml")
     assert status == 0, err
@@ -105,7 +105,7 @@ def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT)
 
 
 def sets(folder: Path) -> list[list[str]]:
-    """The sets of each row of the ablation."""
+    """Return the names of the sets in each row of the ablation."""
     return [list(row["sets"]) for row in json.loads((folder / "work" / "ablation.json").read_text())]
 
 
@@ -126,8 +126,8 @@ Many = "neural:many"
 """
 
 
-def test_models_that_features_read_and_that_have_attention(tmp_path: Path, models: dict[str, Path]) -> None:
-    """Each once, those of pairs and groups one by one; not what no feature reads, and not what has no attention."""
+def test_attention_is_stored_of_models_that_features_use(tmp_path: Path, models: dict[str, Path]) -> None:
+    """Models of pairs and groups occur once each. Unused models and models without attention are omitted."""
     old, path = str(models["backward"]), tmp_path / "experiment.toml"
     lists = EXPERIMENT.partition("[features]")[0].replace("TEST", f"test = {WITHOUT}")
     path.write_text(lists + MODELS.replace("OLD", old))
@@ -144,7 +144,7 @@ def test_models_that_features_read_and_that_have_attention(tmp_path: Path, model
     assert attend(experiment, "test", experiment.tests["test"], "cpu", Costs(experiment, "cpu")) == []
 
 
-def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -> None:
+def test_without_a_test_set_the_report_is_cross_validated_on_dev(command: Command, folder: Path) -> None:
     printed, done = run(command, folder, "")
     assert done == []
     work = folder / "work"
@@ -155,7 +155,7 @@ def test_without_a_test_set_folds_of_dev_speak(command: Command, folder: Path) -
     assert list(work.glob("*report*")) == list(work.glob("test*")) == []
 
 
-def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, folder: Path) -> None:
+def test_the_report_counts_choices_by_merged_list(command: Command, folder: Path) -> None:
     for name in ("dev", "news"):
         lines = (folder / f"{name}.nbest").read_text().splitlines(keepends=True)
         for half in (0, 1):
@@ -170,7 +170,7 @@ def test_of_merged_lists_it_is_told_where_choices_come_from(command: Command, fo
     assert f"\nlists of the reranked translations: {counts}\n\n" in printed
 
 
-def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Path) -> None:
+def test_the_tuner_auto_chooses_on_the_selection_list(command: Command, folder: Path) -> None:
     auto = EXPERIMENT.replace('tuner = "kbmira"\niterations = 3\n', 'tuner = "auto"\nclimbs = 1\n')
     talks = 'selection = { source = "talks.de", reference = "talks.en", nbest = "talks.nbest" }\n'
     shutil.copy(folder / "talks.known", folder / "selection.known")
@@ -190,7 +190,7 @@ def test_how_to_tune_is_chosen_on_a_list_of_its_own(command: Command, folder: Pa
     assert status == 2 and "tuning: tuner: kbmira does not use the list of [selection], only auto does" in err
 
 
-def test_without_references_it_is_told_what_changed(command: Command, folder: Path) -> None:
+def test_without_references_the_report_lists_changed_sentences(command: Command, folder: Path) -> None:
     printed, done = run(command, folder, f"test = {WITHOUT}")
     assert done == [
         "score test Known", "join test", "select Moses' choices", "rerank test", "evaluate", "save the reranker",
@@ -224,7 +224,7 @@ def test_without_references_it_is_told_what_changed(command: Command, folder: Pa
     assert sets(folder) == [["dev"]] * 3
 
 
-def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> None:
+def test_two_test_sets_have_separate_stages(command: Command, folder: Path) -> None:
     printed, done = run(command, folder, TWO)
     own = {
         name: [f"score {name} Known", f"join {name}", f"select Moses' choices, {name}", f"rerank {name}"]
@@ -258,7 +258,7 @@ def test_two_test_sets_have_their_own_stages(command: Command, folder: Path) -> 
     assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "save the reranker"
 
 
-def test_figures_follow_the_names_of_their_sets(command: Command, folder: Path) -> None:
+def test_ablation_results_follow_renamed_test_sets(command: Command, folder: Path) -> None:
     both = f'{TWO}reference = "news.en"\n'
     run(command, folder, both)
     before = json.loads((folder / "work" / "ablation.json").read_text())
@@ -271,7 +271,7 @@ def test_figures_follow_the_names_of_their_sets(command: Command, folder: Path) 
         assert one["sets"]["talks"] == other["sets"]["news"] != one["sets"]["news"] == other["sets"]["talks"]
 
 
-def test_a_feature_that_stands_in_the_lists_now_has_no_row(command: Command, folder: Path) -> None:
+def test_a_feature_that_is_now_in_the_lists_has_no_ablation_row(command: Command, folder: Path) -> None:
     text = EXPERIMENT.replace("[tuning]", 'Len = "length"\n[tuning]')
     run(command, folder, "", text)
     shutil.copy(folder / "work" / "dev.nbest.gz", folder / "scored.gz")
@@ -292,26 +292,26 @@ def test_a_feature_that_stands_in_the_lists_now_has_no_row(command: Command, fol
 
 
 def test_moses_parity_with_new_features(command: Command, folder: Path) -> None:
-    """The tables leave features out, which freezes nothing that varies."""
+    """The ablation omits features, which freezes only features with constant values."""
     text = EXPERIMENT.replace("iterations = 3", 'parity = "moses"\niterations = 3')
     assert "tune" in run(command, folder, "", text)[1]
     assert "parity:moses" in json.loads((folder / "work" / "tuning.json").read_text())["signature"]
 
 
-def test_an_output_that_leads_to_itself(command: Command, folder: Path) -> None:
+def test_an_output_folder_that_links_to_itself_is_an_error(command: Command, folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", "").replace('"work"', '"loop"'))
     status, _, err = command("run", folder / "experiment.toml")
     assert (status, "Traceback" in err, "loop" in err.splitlines()[-1]) == (2, False, True)
 
 
-def test_a_folder_that_is_called_as_a_set_is_refused(command: Command, folder: Path) -> None:
+def test_a_folder_name_with_the_set_placeholder_is_an_error(command: Command, folder: Path) -> None:
     place = folder.rename(folder.with_name("a{set}b"))
     status, _, err = command("run", place / "experiment.toml")
     assert status == 2 and "{set} stands for the name of a set. The folder" in err
 
 
-def test_the_card_names_the_corpus_as_it_is_called_now(command: Command, folder: Path) -> None:
+def test_the_model_card_follows_a_renamed_corpus(command: Command, folder: Path) -> None:
     for side, other in (("de", "nl"), ("en", "fy")):
         (folder / f"train.{side}").rename(folder / f"corpus.{other}")
     text = EXPERIMENT.replace("train.de", "corpus.nl").replace("train.en", "corpus.fy")
@@ -319,8 +319,8 @@ def test_the_card_names_the_corpus_as_it_is_called_now(command: Command, folder:
     assert (folder / "work" / "reranker" / "README.md").read_text().startswith("# Reranker nl → fy")
 
 
-def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Path) -> None:
-    """As `rerank` says with the file beside the weights; one that was made without still chooses."""
+def test_a_reranker_estimates_confidence(command: Command, folder: Path) -> None:
+    """`apply` and `rerank --estimator` give the same estimates. A reranker without an estimator still chooses."""
     run(command, folder, f"test = {WITHOUT}")
     work, estimates = folder / "work", [folder / "applied", folder / "reranked"]
     apply = ["apply", work / "reranker", folder / "news.nbest", "--source", folder / "news.de"]
@@ -342,7 +342,7 @@ def test_a_reranker_knows_how_good_its_choices_are(command: Command, folder: Pat
     assert (status, out, "no confidence.json, which --confidence needs" in err) == (2, b"", True)
 
 
-def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folder: Path) -> None:
+def test_list_depth_analysis_agrees_with_the_evaluation(command: Command, folder: Path) -> None:
     printed, _ = run(command, folder, 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }')
     work = folder / "work"
     report = json.loads((work / "report.json").read_text())
@@ -371,7 +371,7 @@ def test_numbers_of_the_list_are_those_of_the_evaluation(command: Command, folde
     ]
 
 
-def test_confidence_in_another_metric_costs_only_itself(command: Command, folder: Path) -> None:
+def test_another_confidence_metric_repeats_only_the_estimation(command: Command, folder: Path) -> None:
     test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
     printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
     assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
@@ -382,17 +382,17 @@ def test_confidence_in_another_metric_costs_only_itself(command: Command, folder
 
 
 @pytest.mark.parametrize(("name", "stage"), [("CONFIDENCE_FORMAT", "estimate confidence"), ("GAIN_FORMAT", "tune")])
-def test_a_file_of_another_format_is_made_anew(
+def test_a_file_of_another_format_version_is_made_again(
     command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: str
 ) -> None:
     monkeypatch.setattr(f"rerank.experiment.chain.{name}", -1)
     assert run(command, folder, "")[1] == [stage]
 
 
-def test_scores_in_python_come_with_estimates(
+def test_python_scores_include_confidence_estimates(
     warned: Callable[[str], AbstractContextManager[None]], command: Command, folder: Path
 ) -> None:
-    """Those that `apply` writes; what another version fitted is a warning, and is no reason not to score."""
+    """The estimates equal those of `apply`. An unsupported format of the estimator is only a warning."""
     place, lists = folder / "work" / "reranker", (folder / "news.nbest", folder / "news.de")
     apply = ["apply", place, lists[0], "--source", lists[1], "--feature", f"Known=scores:{folder / 'news.known'}"]
     assert command(*apply, "--confidence", folder / "applied")[0] == 0
@@ -413,7 +413,7 @@ def test_scores_in_python_come_with_estimates(
     assert (status, out) == (2, b"") and "format 2, this version reads formats 3 and 4. Make it" in err.split("\n")[-2]
 
 
-def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
+def test_a_reference_with_another_number_of_lines_is_an_error(command: Command, folder: Path) -> None:
     (folder / "talks.en").write_text("one line\n")
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", TWO))
     status, _, err = command("run", folder / "experiment.toml")
@@ -424,7 +424,7 @@ def test_a_reference_of_another_length(command: Command, folder: Path) -> None:
 
 
 def second_candidates(nbest: Path) -> list[str]:
-    """The second candidate of each sentence, which MBR may choose."""
+    """Return the second candidate of each sentence, as MBR decoding could choose it."""
     texts: dict[int, list[str]] = {}
     for line in nbest.read_text(encoding="utf-8").splitlines():
         texts.setdefault(int(line.split(" ", 1)[0]), []).append(line.split(" ||| ")[1].strip(" "))
@@ -432,8 +432,8 @@ def second_candidates(nbest: Path) -> list[str]:
 
 
 @pytest.fixture
-def printed_by_moses(folder: Path) -> tuple[Path, list[str]]:
-    """A file with what Moses printed for the test set; in one sentence none of the candidates."""
+def moses_output(folder: Path) -> tuple[Path, list[str]]:
+    """The Moses output of the test set. In one sentence, it is not among the candidates."""
     lines = second_candidates(folder / "talks.nbest")
     lines[4] = "none of them"
     shutil.copy(folder / "talks.known", folder / "test.known")
@@ -445,10 +445,10 @@ def printed_by_moses(folder: Path) -> tuple[Path, list[str]]:
 TALKS = '{ source = "talks.de", reference = "talks.en", nbest = "talks.nbest", moses_output = "talks.printed" }'
 
 
-def test_the_report_compares_with_the_output_of_moses(
-    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+def test_the_report_compares_with_the_moses_output(
+    command: Command, folder: Path, moses_output: tuple[Path, list[str]]
 ) -> None:
-    _, lines = printed_by_moses
+    _, lines = moses_output
     report, _ = run(command, folder, f"test = {TALKS}")
     work = folder / "work"
     assert (work / "test.moses").read_text(encoding="utf-8").split("\n") == [*lines, ""]
@@ -462,10 +462,10 @@ def test_the_report_compares_with_the_output_of_moses(
     assert f": {changed} of 30 sentences changed, " in report.split("\n")[0]
 
 
-def test_another_output_of_moses_is_evaluated_but_nothing_is_scored(
-    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+def test_a_changed_moses_output_is_evaluated_without_rescoring(
+    command: Command, folder: Path, moses_output: tuple[Path, list[str]]
 ) -> None:
-    path, lines = printed_by_moses
+    path, lines = moses_output
     run(command, folder, f"test = {TALKS}")
     path.write_text("".join(f"{line}\n" for line in ["another", *lines[1:]]), encoding="utf-8")
     done = run(command, folder, f"test = {TALKS}")[1]
@@ -473,8 +473,8 @@ def test_another_output_of_moses_is_evaluated_but_nothing_is_scored(
     assert (folder / "work" / "test.moses").read_text(encoding="utf-8").startswith("another\n")
 
 
-def test_a_sentence_without_candidates_keeps_the_output_of_moses(
-    command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]
+def test_a_sentence_without_candidates_keeps_the_moses_output(
+    command: Command, folder: Path, moses_output: tuple[Path, list[str]]
 ) -> None:
     listed = (folder / "talks.nbest").read_text(encoding="utf-8").splitlines(keepends=True)
     scores = (folder / "talks.known").read_text().splitlines(keepends=True)
@@ -484,10 +484,10 @@ def test_a_sentence_without_candidates_keeps_the_output_of_moses(
     run(command, folder, f"test = {TALKS}")
     for system in ("moses", "reranked"):
         lines = (folder / "work" / f"test.{system}").read_text(encoding="utf-8").split("\n")
-        assert lines[7] == printed_by_moses[1][7]
+        assert lines[7] == moses_output[1][7]
 
 
-def test_the_output_of_moses_on_dev_is_what_confidence_compares_with(command: Command, folder: Path) -> None:
+def test_confidence_compares_with_the_moses_output_of_dev(command: Command, folder: Path) -> None:
     before = json.loads((folder / "work" / "confidence.json").read_text())
     (folder / "dev.printed").write_text("\n".join([*second_candidates(folder / "dev.nbest"), ""]), encoding="utf-8")
     text = EXPERIMENT.replace('nbest = "dev.nbest"', 'nbest = "dev.nbest", moses_output = "dev.printed"')
@@ -510,7 +510,7 @@ def test_the_output_of_moses_on_dev_is_what_confidence_compares_with(command: Co
         ("", f"test = {TALKS.replace('printed', 'lost')}", r"talks\.lost: No such file"),
     ],
 )
-def test_outputs_of_moses_that_are_refused(
+def test_a_faulty_moses_output_is_an_error(
     command: Command, folder: Path, content: str, table: str, message: str
 ) -> None:
     (folder / "talks.printed").write_text(content)
@@ -519,7 +519,7 @@ def test_outputs_of_moses_that_are_refused(
     assert (status, out, err.count("\n")) == (2, b"", 1) and re.search(message, err), err
 
 
-def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Path) -> None:
+def test_a_moses_output_of_other_sentences_is_a_warning(command: Command, folder: Path) -> None:
     (folder / "news.printed").write_text("another text\n" * SENTENCES)
     news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
@@ -527,8 +527,8 @@ def test_an_output_of_other_sentences_is_warned_of(command: Command, folder: Pat
     assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest. Expected Moses' output", err)
 
 
-def test_an_output_of_other_sentences_is_warned_of_after_a_run_without_it(command: Command, folder: Path) -> None:
-    """The list and its source were read by the run before, the output was not."""
+def test_a_moses_output_of_other_sentences_is_a_warning_in_a_second_run(command: Command, folder: Path) -> None:
+    """The first run has read the list and its source, but no Moses output."""
     run(command, folder, f"test = {WITHOUT}")
     (folder / "news.printed").write_text("another text\n" * SENTENCES)
     news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
@@ -538,31 +538,31 @@ def test_an_output_of_other_sentences_is_warned_of_after_a_run_without_it(comman
 
 
 @pytest.fixture
-def applied(command: Command, folder: Path, printed_by_moses: tuple[Path, list[str]]) -> Callable[..., Any]:
-    """Apply the reranker of dev to the talks, with what Moses printed for them."""
+def applied(command: Command, folder: Path, moses_output: tuple[Path, list[str]]) -> Callable[..., Any]:
+    """Apply the reranker of dev to the talks, with their Moses output."""
     apply = ["apply", folder / "work" / "reranker", folder / "talks.nbest", "--source", folder / "talks.de"]
-    apply += ["--feature", f"Known=scores:{folder / 'talks.known'}", "--moses-output", printed_by_moses[0]]
+    apply += ["--feature", f"Known=scores:{folder / 'talks.known'}", "--moses-output", moses_output[0]]
     return lambda *more: command(*apply, *more)
 
 
-def test_apply_compares_with_the_output_of_moses(
-    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], tmp_path: Path
+def test_apply_compares_with_the_moses_output(
+    applied: Callable[..., Any], moses_output: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
-    """Where it is no candidate, as in one sentence, there is no probability, and the change is made."""
+    """If the Moses output is not among the candidates, there is no probability and the reranked output is chosen."""
     status, out, err = applied("--confidence", tmp_path / "estimates")
     helped = [bool(line.split("\t")[1]) for line in (tmp_path / "estimates").read_text().splitlines()]
     chosen = out.decode().splitlines()
-    changed = [one != other for one, other in zip(chosen, printed_by_moses[1], strict=True)]
+    changed = [one != other for one, other in zip(chosen, moses_output[1], strict=True)]
     assert (status, helped) == (0, [*changed[:4], False, *changed[5:]])
     assert "Moses' output is not among the candidates in 1 of 30 sentences\n" in err
 
 
-def test_python_compares_with_the_output_of_moses(
-    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+def test_python_compares_with_the_moses_output(
+    applied: Callable[..., Any], moses_output: tuple[Path, list[str]], folder: Path, tmp_path: Path
 ) -> None:
     assert applied("--confidence", tmp_path / "estimates")[0] == 0
     reranker = Reranker.load(folder / "work" / "reranker", features={"Known": f"scores:{folder / 'talks.known'}"})
-    path, lines = printed_by_moses
+    path, lines = moses_output
     for output in (path, str(path), lines):
         scored = reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=output)
         estimates = b"".join(each.estimate.line for each in scored if each.estimate)
@@ -571,20 +571,20 @@ def test_python_compares_with_the_output_of_moses(
         list(reranker.score(folder / "talks.nbest", folder / "talks.de", moses_output=[*lines, "one more"]))
 
 
-def test_apply_refuses_an_output_of_moses_of_another_length(
-    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+def test_apply_checks_the_number_of_lines_of_the_moses_output(
+    applied: Callable[..., Any], moses_output: tuple[Path, list[str]], folder: Path, tmp_path: Path
 ) -> None:
-    path, lines = printed_by_moses
+    path, lines = moses_output
     path.write_text("".join(f"{line}\n" for line in [*lines, "one more"]), encoding="utf-8")
     status, out, err = applied("--output", tmp_path / "out")
     assert (status, out) == (2, b"") and not (tmp_path / "out").exists()
     assert err == f"moses-rerank apply: {path} has 31 lines, {folder / 'talks.de'} has 30\n"
 
 
-def test_apply_counts_the_lines_of_a_source_from_a_pipe(
-    applied: Callable[..., Any], printed_by_moses: tuple[Path, list[str]], folder: Path, tmp_path: Path
+def test_apply_counts_the_lines_of_a_piped_source(
+    applied: Callable[..., Any], moses_output: tuple[Path, list[str]], folder: Path, tmp_path: Path
 ) -> None:
-    path, lines = printed_by_moses
+    path, lines = moses_output
     path.write_text("".join(f"{line}\n" for line in [*lines, "one more"]), encoding="utf-8")
     read, write = os.pipe()
     with os.fdopen(write, "wb") as stream:

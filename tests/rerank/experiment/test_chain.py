@@ -1,4 +1,4 @@
-"""Arguments of features in a run: names that carry meaning, and programs with their folder."""
+"""Feature arguments in a run: file names with a meaning, and programs that run in a given folder."""
 
 import gzip
 import json
@@ -51,7 +51,7 @@ class Times:
 
 @pytest.fixture
 def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with texts and lists of ten sentences."""
+    """The working directory, with texts and lists of ten sentences."""
     folder = small(pairs=20, sentences=10, candidates=6)
     monkeypatch.chdir(folder)
     return folder
@@ -72,26 +72,24 @@ def program(path: Path, factor: int) -> Path:
 
 
 def values(work: Path, label: str, name: str = "dev") -> list[float]:
-    """Values of a feature in a scored list."""
+    """Return the values of a feature in a scored list."""
     text = gzip.decompress((work / f"{name}.nbest.gz").read_bytes()).decode()
     return [float(value) for value in re.findall(f" {label}= ([^ ]+)", text)]
 
 
 def lengths(nbest: Path) -> list[int]:
-    """Words of each candidate of a list."""
+    """Return the number of words of each candidate in a list."""
     return [len(line.split(" ||| ")[1].split()) for line in nbest.read_text().splitlines()]
 
 
 def up_to_date(err: str, stage: str) -> bool:
-    """Tell whether a stage was up to date; it is one of those of the run."""
-    (said,) = re.findall(rf"^\[\d+/\d+\] {re.escape(stage)}(: up to date)?(?:, .*)?$", err, re.MULTILINE)
-    return bool(said)
+    """Return whether a stage of the run was up to date."""
+    (suffix,) = re.findall(rf"^\[\d+/\d+\] {re.escape(stage)}(: up to date)?(?:, .*)?$", err, re.MULTILINE)
+    return bool(suffix)
 
 
 @pytest.mark.parametrize("test", ["", TEST])
-def test_a_table_that_gets_the_name_of_the_other_direction_is_scored_anew(
-    command: Command, folder: Path, test: str
-) -> None:
+def test_a_table_renamed_to_the_other_direction_is_scored_again(command: Command, folder: Path, test: str) -> None:
     (folder / "lex.f2e").write_text(TABLE)
     assert command("run", experiment(folder, 'Lex = "lexical:lex.f2e"', test))[0] == 0
     forward = values(folder / "work", "Lex")
@@ -99,13 +97,13 @@ def test_a_table_that_gets_the_name_of_the_other_direction_is_scored_anew(
     status, _, err = command("run", experiment(folder, 'Lex = "lexical:lex.e2f"', test))
     assert status == 0
     assert not up_to_date(err, "score dev Lex") and not up_to_date(err, "save the reranker")
-    asked = ("--source", "dev.de", "--feature", "Lex=lexical:lex.e2f", "--output", "scored.gz")
-    assert command("score", "dev.nbest", *asked)[0] == 0
+    arguments = ("--source", "dev.de", "--feature", "Lex=lexical:lex.e2f", "--output", "scored.gz")
+    assert command("score", "dev.nbest", *arguments)[0] == 0
     shutil.move("scored.gz", "clean.nbest.gz")
     assert values(folder / "work", "Lex") == values(folder, "Lex", "clean") != forward
 
 
-def test_the_reranker_has_the_table_by_its_new_name(command: Command, folder: Path) -> None:
+def test_the_reranker_contains_the_renamed_table(command: Command, folder: Path) -> None:
     (folder / "lex.f2e").write_text(TABLE)
     command("run", experiment(folder, 'Lex = "lexical:lex.f2e"'))
     (folder / "lex.f2e").rename(folder / "lex.e2f")
@@ -113,7 +111,7 @@ def test_the_reranker_has_the_table_by_its_new_name(command: Command, folder: Pa
     assert [path.name for path in (folder / "work" / "reranker" / "tables").iterdir()] == ["lex.e2f"]
 
 
-def test_a_table_that_moves_to_another_folder_is_up_to_date(command: Command, folder: Path) -> None:
+def test_a_moved_table_is_not_scored_again(command: Command, folder: Path) -> None:
     (folder / "lex.f2e").write_text(TABLE)
     command("run", experiment(folder, 'Lex = "lexical:lex.f2e"'))
     (folder / "e2f").mkdir()
@@ -122,7 +120,7 @@ def test_a_table_that_moves_to_another_folder_is_up_to_date(command: Command, fo
     assert up_to_date(err, "score dev Lex") and up_to_date(err, "save the reranker")
 
 
-def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
+def test_programs_run_in_the_folder_of_the_experiment_file(
     command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(folder / "p.sh", 2)
@@ -157,7 +155,7 @@ def test_a_program_beside_the_experiment_runs_wherever_run_is_called(
         ("FACTOR=2 found", "bin/found"),
     ],
 )
-def test_files_of_a_command_are_found_from_its_folder(
+def test_files_of_a_command_are_resolved_from_its_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, changed: str
 ) -> None:
     for name in ("p.sh", "bin/found"):
@@ -170,20 +168,20 @@ def test_files_of_a_command_are_found_from_its_folder(
 
 
 @pytest.mark.parametrize("text", ["cat found", "cat | cat found", "<found cat", "found='1 2' cat", "./found"])
-def test_other_words_of_a_command_are_no_programs(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_other_words_of_a_command_are_not_programs(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     program(folder / "bin" / "found", 1)
     monkeypatch.setenv("PATH", str(folder / "bin"))
     assert parse_requests([f"command:{text}"])[0].programs == []
 
 
-def test_an_argument_with_the_name_of_a_program_is_no_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argument_with_the_name_of_a_program_is_not_a_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(folder / "bin" / "found", 1)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     (request,) = parse_requests(["command:cat found > found"])
     assert request.programs == [shutil.which("cat")]
 
 
-def test_a_program_on_the_path_is_scored_anew_when_it_changes(
+def test_a_changed_program_on_the_path_is_run_again(
     command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(folder / "bin" / "found", 1)
@@ -197,7 +195,7 @@ def test_a_program_on_the_path_is_scored_anew_when_it_changes(
 
 @pytest.fixture
 def applied(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[int, bytes, str]]:
-    """Apply the reranker of an experiment from a folder with another program of the same name."""
+    """Apply the reranker of an experiment from a folder that has another program with the same name."""
     program(folder / "p.sh", 2)
     program(folder / "elsewhere" / "p.sh", 7)
     assert command("run", experiment(folder, 'P = "command:./p.sh"'))[0] == 0
@@ -221,14 +219,14 @@ def manifest_of(reranker: Path) -> dict[str, Any]:
     return values
 
 
-def test_the_reranker_names_the_folder_beside_the_command(
+def test_the_reranker_stores_the_folder_of_the_command(
     applied: Callable[[], tuple[int, bytes, str]], folder: Path
 ) -> None:
     manifest = manifest_of(folder / "work" / "reranker")
     assert (manifest["features"], manifest["code"]) == ({"P": "command:./p.sh"}, str(folder))
 
 
-def test_the_reranker_runs_no_other_program_when_that_folder_is_gone(
+def test_a_missing_code_folder_of_the_reranker_is_an_error(
     applied: Callable[[], tuple[int, bytes, str]], folder: Path
 ) -> None:
     reranker = folder / "work" / "reranker"
@@ -242,10 +240,10 @@ def test_the_reranker_runs_no_other_program_when_that_folder_is_gone(
     )
 
 
-def test_a_command_that_is_named_again_runs_in_the_working_folder(
+def test_a_command_given_to_apply_runs_in_the_working_directory(
     applied: Callable[[], tuple[int, bytes, str]], command: Command, folder: Path
 ) -> None:
-    """The program of the working folder prints 7 for each word, that of the experiment 2."""
+    """The program in the working directory prints 7 for each word, the program of the experiment prints 2."""
     lists = (folder / "test.nbest", "--source", folder / "test.de")
     again = ("--feature", "P=command:./p.sh", "--nbest", "best")
     assert command("apply", folder / "work" / "reranker", *lists, *again)[0] == 0
@@ -253,10 +251,10 @@ def test_a_command_that_is_named_again_runs_in_the_working_folder(
     assert found == [7 * count for count in lengths(Path("best"))]
 
 
-def test_a_reranker_without_a_folder_of_code_runs_commands_in_the_working_folder(
+def test_without_a_code_folder_commands_run_in_the_working_directory(
     applied: Callable[[], tuple[int, bytes, str]], folder: Path
 ) -> None:
-    """Also one that names the folder in the command, as rerankers did."""
+    """Older rerankers, whose command itself changes the directory, also work."""
     reranker = folder / "work" / "reranker"
     before = manifest_of(reranker)
     del before["code"]
@@ -283,7 +281,7 @@ def test_the_reranker_finds_the_module_of_the_experiment(
     assert found == [2 * count for count in lengths(Path("best"))]
 
 
-def test_a_reranker_of_an_experiment_that_moved_is_made_anew(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_the_reranker_of_a_moved_experiment_is_made_again(command: Command, folder: Path, tmp_path: Path) -> None:
     program(folder / "p.sh", 2)
     path = experiment(folder, 'P = "command:./p.sh"')
     assert command("run", path)[0] == 0
@@ -296,7 +294,7 @@ def test_a_reranker_of_an_experiment_that_moved_is_made_anew(command: Command, f
     assert manifest_of(moved / "work" / "reranker")["code"] == str(moved)
 
 
-def test_the_folder_of_code_may_be_another(command: Command, folder: Path) -> None:
+def test_the_key_code_sets_the_folder_of_programs(command: Command, folder: Path) -> None:
     program(folder / "tools" / "p.sh", 4)
     path = experiment(folder, 'P = "command:./p.sh"')
     path.write_text('code = "tools"\n' + path.read_text())
@@ -304,15 +302,15 @@ def test_the_folder_of_code_may_be_another(command: Command, folder: Path) -> No
     assert values(folder / "work", "P") == [4 * count for count in lengths(folder / "dev.nbest")]
 
 
-def test_a_folder_of_code_that_is_not_there(command: Command, folder: Path) -> None:
+def test_a_missing_code_folder_is_an_error(command: Command, folder: Path) -> None:
     path = experiment(folder, 'P = "command:./p.sh"')
     path.write_text('code = "tools"\n' + path.read_text())
     status, _, err = command("run", path)
     assert (status, err) == (2, f"moses-rerank run: {path}: code: no such folder 'tools'\n")
 
 
-def test_files_that_a_class_of_the_user_is_given(tmp_path: Path) -> None:
-    """They decide its values, as its module does."""
+def test_files_in_the_argument_of_a_user_class_are_inputs(tmp_path: Path) -> None:
+    """The values of the feature depend on these files and on the module."""
     (tmp_path / "mine.py").write_text(TIMES)
     for name in ("word.txt", "other.txt"):
         (tmp_path / name).write_text("the\n")
@@ -325,7 +323,7 @@ def test_files_that_a_class_of_the_user_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["2", '"auto"'])
-def test_a_reranker_with_a_shortlist_chooses_as_the_run(folder: Path, command: Command, size: str) -> None:
+def test_a_reranker_with_a_shortlist_reproduces_the_run(folder: Path, command: Command, size: str) -> None:
     features = f'Len = "length"\nCons = "consensus:chrf"\n\n[shortlist]\nfeatures = ["Cons"]\nsize = {size}'
     status, _, err = command("run", experiment(folder, features, TEST), "--device", "cpu")
     assert (status, "oracle BLEU on dev" in err) == (0, True)
@@ -335,7 +333,7 @@ def test_a_reranker_with_a_shortlist_chooses_as_the_run(folder: Path, command: C
     assert len((folder / "sorted").read_bytes().splitlines()) == len(scored.splitlines())
 
 
-def test_a_shortlist_of_all_features_is_selected_by_moses(folder: Path, command: Command) -> None:
+def test_a_shortlist_of_all_features_is_selected_by_the_moses_score(folder: Path, command: Command) -> None:
     features = 'Len = "length"\n\n[shortlist]\nfeatures = ["Len"]\nsize = 3'
     assert command("run", experiment(folder, features, TEST), "--device", "cpu")[0] == 0
     assert (
@@ -357,7 +355,7 @@ def test_a_shortlist_of_all_features_is_selected_by_moses(folder: Path, command:
         ('features = ["Len"]\nbest = 3', "unknown key shortlist.best"),
     ],
 )
-def test_a_wrong_shortlist(folder: Path, command: Command, table: str, message: str) -> None:
+def test_wrong_shortlist_settings_are_errors(folder: Path, command: Command, table: str, message: str) -> None:
     features = f'Len = "length"\nS = "scores:scores"\n\n[shortlist]\n{table}'
     status, _, err = command("run", experiment(folder, features))
     assert (status, message in err) == (2, True), err

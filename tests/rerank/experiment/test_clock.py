@@ -1,4 +1,4 @@
-"""The remaining time of a run, with stages that take other times than expected and a clock that only they move."""
+"""Remaining time of a run, tested with a simulated clock and stages that are faster or slower than expected."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Step:
 
 
 def steps(**kinds: Sequence[float]) -> list[Step]:
-    """Return stages of some kinds, each with its expected seconds."""
+    """Return stages of several kinds, each with its expected seconds."""
     return [
         Step(f"{kind} {number}", Work(kind, seconds))
         for kind, all_seconds in kinds.items()
@@ -31,7 +31,7 @@ LONG = {"train": (900, 700, 800), "score": (100, 200, 100), "tune": (60,), "abla
 
 
 def choose(waiting: Sequence[Step], running: Sequence[Step]) -> Step | None:
-    """Return the first stage that needs none before it."""
+    """Return the first stage whose dependencies have finished."""
     undone = {step.name for step in running}
     for step in waiting:
         if step.needs.isdisjoint(undone):
@@ -55,7 +55,7 @@ class Simulated:
     time: float = 0.0
 
     def lefts(self) -> Iterator[tuple[float, float]]:
-        """Yield time and estimate at each moment."""
+        """Yield the time and the estimated remaining time at each moment."""
         moment = sum(map(self.seconds, self.waiting)) / 200
         clock = Clock(self.jobs, choose, lambda _: None, lambda: self.time)
         running: dict[str, tuple[Step, float]] = {}  # by name: the stage and its true remaining seconds
@@ -98,40 +98,40 @@ class Simulated:
 
 @pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_after_a_third_the_estimate_is_right_on_any_machine(factor: float, jobs: int) -> None:
+def test_after_a_third_of_the_run_the_estimate_is_accurate(factor: float, jobs: int) -> None:
     assert max(Simulated(steps(**LONG), factor, jobs=jobs).errors()) < 0.25
 
 
-def test_with_the_expected_speed_it_is_right_from_the_start() -> None:
+def test_at_the_expected_speed_the_estimate_is_always_accurate() -> None:
     assert max(Simulated(steps(**LONG)).errors(first=0.0)) < 0.01
 
 
 @pytest.mark.parametrize("factor", FACTORS)
-def test_stages_that_end_correct_the_others_even_if_none_reports_its_progress(factor: float) -> None:
+def test_finished_stages_correct_the_estimate_without_progress_reports(factor: float) -> None:
     equal = {"train": [100.0] * 20, "score": [50.0] * 20}
     assert max(Simulated(steps(**equal), factor, silent=True).errors()) < 0.25
 
 
-def test_a_kind_of_stages_corrects_itself_first() -> None:
-    """Trainings take a tenth of the expected time, as with a fast GPU, and all others take what is expected."""
+def test_speed_is_corrected_per_kind_of_stage() -> None:
+    """Training takes a tenth of the expected time, as with a fast GPU. Other stages take the expected time."""
     alternating = steps(train=[1000.0] * 5, tune=[100.0] * 5)
     alternating.sort(key=lambda step: step.name[-1])
     assert max(Simulated(alternating, factors={"train": 0.1}).errors()) < 0.25
 
 
-def test_a_running_stage_is_measured_by_its_own_progress() -> None:
+def test_progress_of_a_running_stage_corrects_its_estimate() -> None:
     assert max(Simulated([Step("train", Work("train", 100))], factor=7.0).errors(first=0.1)) < 0.25
 
 
 @pytest.mark.parametrize("factor", FACTORS)
-def test_a_resumed_training_does_not_count_what_was_done_before(factor: float) -> None:
+def test_a_resumed_training_excludes_work_done_before(factor: float) -> None:
     resumed = [Step("train 0", Work("train", 900, done=0.8)), *steps(train=(), score=(200, 200), tune=(300,))]
     assert max(Simulated(resumed, factor).errors()) < 0.25
 
 
 @pytest.mark.parametrize("factor", FACTORS)
-def test_scores_that_an_earlier_run_stored_do_not_speed_up_other_stages(factor: float) -> None:
-    """Half of the first scoring is read from its journal in no time, the rest has the true speed."""
+def test_stored_scores_do_not_change_the_estimated_speed(factor: float) -> None:
+    """Half of the first scoring is read from its journal in no time. The other half has the true speed."""
     time = 0.0
     clock = Clock[Step](1, choose, now=lambda: time)
     clock.waiting = steps(score=(200, 200, 200))[1:]
@@ -143,7 +143,7 @@ def test_scores_that_an_earlier_run_stored_do_not_speed_up_other_stages(factor: 
     assert clock.left() == pytest.approx(factor * (50 + 200 + 200), rel=0.25)
 
 
-def test_a_report_without_progress_is_not_taken_for_a_slow_stage() -> None:
+def test_a_report_without_progress_does_not_slow_the_estimate() -> None:
     time = 0.0
     clock = Clock[Step](1, choose, now=lambda: time)
     clock.begin(steps(score=(200,))[0])
@@ -153,7 +153,7 @@ def test_a_report_without_progress_is_not_taken_for_a_slow_stage() -> None:
     assert clock.left() == pytest.approx(110)
 
 
-def test_stages_side_by_side_take_the_time_of_the_longest() -> None:
+def test_parallel_stages_take_the_time_of_the_longest() -> None:
     clock = Clock[Step](2, choose, now=lambda: 0.0)
     clock.waiting = steps(train=(100, 60, 60, 10))
     assert clock.left() == 120
@@ -162,7 +162,7 @@ def test_stages_side_by_side_take_the_time_of_the_longest() -> None:
     assert clock.left() == 160
 
 
-def test_nothing_is_estimated_while_the_work_of_a_stage_is_unknown() -> None:
+def test_no_estimate_while_the_work_of_a_stage_is_unknown() -> None:
     clock = Clock[Step](1, choose, now=lambda: 0.0)
     unknown = Step("decode", None)
     clock.waiting = [unknown]
@@ -174,7 +174,7 @@ def test_nothing_is_estimated_while_the_work_of_a_stage_is_unknown() -> None:
     assert clock.left() == 100
 
 
-def test_a_long_stage_has_its_own_time_beside_that_of_the_run() -> None:
+def test_a_long_stage_shows_its_time_and_the_total() -> None:
     clock = Clock[Step](1, choose, now=lambda: 0.0)
     clock.waiting = steps(score=(120,))
     assert clock.begin(Step("ablate", Work("ablate", 360))) == " (about 6 min), about 8 min left in total"
@@ -182,7 +182,9 @@ def test_a_long_stage_has_its_own_time_beside_that_of_the_run() -> None:
     assert clock.begin(Step("join", Work("join", 5))) == ", about 2 min left in total"
 
 
-def test_a_long_stage_shows_the_remaining_time_now_and_then(capfd: pytest.CaptureFixture[str], progress: None) -> None:
+def test_a_long_stage_reports_the_remaining_time_periodically(
+    capfd: pytest.CaptureFixture[str], progress: None
+) -> None:
     time = 0.0
     clock = Clock[Step](1, choose, now=lambda: time)
     clock.begin(Step("train", Work("train", 620)))
@@ -194,14 +196,14 @@ def test_a_long_stage_shows_the_remaining_time_now_and_then(capfd: pytest.Captur
     assert (lines[0], lines[-1]) == ("about 10 min left in total", "about 5 min left in total")
 
 
-def test_a_run_within_a_run_reports_its_progress_instead() -> None:
-    time, heard = 0.0, list[Done | None]()
-    clock = Clock[Step](1, choose, heard.append, now=lambda: time)
+def test_a_nested_run_reports_progress_to_the_outer_run() -> None:
+    time, reports = 0.0, list[Done | None]()
+    clock = Clock[Step](1, choose, reports.append, now=lambda: time)
     assert clock.begin(Step("train", Work("train", 200))) == ""
     for second in range(200):
         time = float(second)
         clock.hear("train", Done(second / 200))
-    assert [done and round(done.fraction, 6) for done in heard] == [second / 200 for second in range(30, 200, 30)]
+    assert [done and round(done.fraction, 6) for done in reports] == [second / 200 for second in range(30, 200, 30)]
 
 
 @pytest.mark.parametrize(
@@ -211,5 +213,5 @@ def test_a_run_within_a_run_reports_its_progress_instead() -> None:
         (3570, "about 1 h"), (7800, "about 2 h 10 min"), (100_000, "about 27 h 50 min"),
     ],
 )  # fmt: skip
-def test_rounded(seconds: float, words: str) -> None:
+def test_remaining_times_are_rounded(seconds: float, words: str) -> None:
     assert time_left(seconds) == f"{words} left in total"

@@ -1,4 +1,4 @@
-"""The expected work of stages: how it grows with sizes and settings, and that it is near measured times."""
+"""Expected work of stages: growth with sizes and settings, and agreement with measured times."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,8 +22,8 @@ def seconds(preset: str = "rnnsearch", **settings: Any) -> float:
     return training_seconds(TrainingRequest(preset, settings=settings), SWAHILI, NOTHING, aligned=True)
 
 
-def test_trainings_on_30_628_pairs_took_about_so_long() -> None:
-    """Measured on one core of an EPYC without bfloat16 products, nothing else at work: 1,269 and 2,430 s."""
+def test_estimated_training_times_agree_with_measured_times() -> None:
+    """30,628 pairs took 1,269 s and 2,430 s on one idle EPYC core without bfloat16."""
     transformer = {
         "hidden_size": 128, "embedding_size": 128, "decoder_layers": 4, "encoder_layers": 4, "feedforward_size": 256,
         "tied_softmax": True, "batch_tokens": 2000, "lexicon": "bias", "bpe": 4000,
@@ -33,7 +33,7 @@ def test_trainings_on_30_628_pairs_took_about_so_long() -> None:
     assert seconds("transformer", **transformer, epochs=5) == pytest.approx(2430, rel=0.1)
 
 
-def test_a_training_takes_as_long_as_its_updates() -> None:
+def test_training_time_is_proportional_to_updates() -> None:
     whole = seconds(epochs=4)
     assert seconds(epochs=8) == pytest.approx(2 * whole)
     assert seconds(epochs=8, updates=958) == pytest.approx(whole / 4, rel=0.01)
@@ -41,14 +41,14 @@ def test_a_training_takes_as_long_as_its_updates() -> None:
     assert seconds(epochs=4, updates=1_000_000) == whole
 
 
-def test_what_makes_a_training_longer() -> None:
+def test_settings_that_make_training_slower() -> None:
     usual = seconds()
     larger = [{"hidden_size": 512}, {"batch_size": 8}, {"bpe": 30_000}, {"r_drop": 1.0}, {"encoder_layers": 2}]
     assert min(seconds(**settings) for settings in larger) > 1.1 * usual
     assert seconds(vocabulary_size=1000) < usual
 
 
-def test_fine_tuning_is_as_long_as_its_pairs() -> None:
+def test_fine_tuning_time_is_proportional_to_its_pairs() -> None:
     dev = SWAHILI[0].part(0.01), SWAHILI[1].part(0.01)
     request = TrainingRequest("rnnsearch", settings={"epochs": 4, "fine_tuning_epochs": 3})
     plain = replace(request, settings={"epochs": 4})
@@ -56,16 +56,16 @@ def test_fine_tuning_is_as_long_as_its_pairs() -> None:
     assert added == pytest.approx(seconds(epochs=4) * 3 / 4 * 6 * 0.01)
 
 
-def test_multiplications_of_a_small_network_by_hand() -> None:
-    """An LSTM cell of 3 reads vectors of 2 in each direction, with an attention layer of 5 and 7 words."""
+def test_multiply_adds_of_a_small_network() -> None:
+    """The expected counts are computed by hand: embedding size 2, state size 3, attention size 5, 7 words."""
     small = Architecture(embedding_size=2, hidden_size=3, attention_size=5)
     encoder, keys = 2 * 4 * 3 * (2 + 3), 6 * 5
     decoder, query, output, softmax = 4 * 3 * (2 + 6 + 3), 3 * 5, 3 * (3 + 6 + 2), 3 * 7
     assert multiply_adds(small, 7) == (encoder + keys, decoder + query + output + softmax)
 
 
-def test_multiplications_of_a_network_that_attends_after_its_recurrence() -> None:
-    """The cell does not read the context, the keys have the size of the state, and queries are not projected."""
+def test_multiply_adds_of_a_network_that_attends_after_recurrence() -> None:
+    """The cell does not read the context, keys have the state size, and queries are not projected."""
     small = Architecture(embedding_size=2, hidden_size=3, decoder="attend-after", attention_score="general")
     encoder, keys = 2 * 4 * 3 * (2 + 3), 6 * 3
     decoder, output, softmax = 4 * 3 * (2 + 3), 3 * (3 + 6), 3 * 7
@@ -73,12 +73,12 @@ def test_multiplications_of_a_network_that_attends_after_its_recurrence() -> Non
 
 
 @pytest.mark.parametrize("preset", ["attend-after", "gnmt"])
-def test_smaller_batches_only_take_longer_if_the_steps_run_one_by_one(preset: str) -> None:
+def test_smaller_batches_are_slower_only_with_stepwise_recurrence(preset: str) -> None:
     assert seconds(batch_size=8) > 1.1 * seconds()
     assert seconds(preset, batch_size=8) == pytest.approx(seconds(preset))
 
 
-def test_sizes_of_files(tmp_path: Path) -> None:
+def test_sizes_of_texts_and_lists(tmp_path: Path) -> None:
     source, nbest = tmp_path / "source", tmp_path / "nbest"
     source.write_text("a b c\na d\n")
     nbest.write_text(
@@ -112,7 +112,7 @@ Len = "length"
 
 @pytest.fixture
 def costs(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Costs]:
-    """The costs of an experiment with lists of ten sentences, after replacements in its file."""
+    """Return a function that makes the costs of an experiment, after replacements in its file."""
 
     def make(*replaced: tuple[str, str]) -> Costs:
         folder = small(pairs=20, sentences=10, candidates=6)
@@ -125,7 +125,7 @@ def costs(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Callab
     return make
 
 
-def test_a_tuning_takes_as_long_as_its_folds_and_features(costs: Callable[..., Costs]) -> None:
+def test_tuning_time_grows_with_folds_and_features(costs: Callable[..., Costs]) -> None:
     few, many = costs(), costs(('Len = "length"', 'Len = "length"\nCopied = "copied"\nRep = "repetition"'))
     assert few.tuning().seconds < few.ablation().seconds < many.ablation().seconds
     folds = costs(("[features]", "[tuning]\nfolds = 10\n[features]"))
@@ -134,37 +134,37 @@ def test_a_tuning_takes_as_long_as_its_folds_and_features(costs: Callable[..., C
     assert auto.tuning().seconds > few.tuning().seconds
 
 
-def test_models_that_score_together_take_the_time_of_both(costs: Callable[..., Costs]) -> None:
-    own = costs()
-    forward, backward, length = own._experiment.requests("dev")
-    both = own.scoring("dev", [forward, backward]).seconds
-    alone = [own.scoring("dev", [each]).seconds for each in (forward, backward)]
+def test_models_that_score_together_share_some_time(costs: Callable[..., Costs]) -> None:
+    costs_of_run = costs()
+    forward, backward, length = costs_of_run._experiment.requests("dev")
+    both = costs_of_run.scoring("dev", [forward, backward]).seconds
+    alone = [costs_of_run.scoring("dev", [each]).seconds for each in (forward, backward)]
     assert max(alone) < both < sum(alone)
-    assert own.scoring("dev", [forward, forward]) == own.scoring("dev", [forward])
-    assert own.scoring("dev", [length]).seconds < min(alone)
+    assert costs_of_run.scoring("dev", [forward, forward]) == costs_of_run.scoring("dev", [forward])
+    assert costs_of_run.scoring("dev", [length]).seconds < min(alone)
 
 
-def test_added_candidates_count_for_all_later_stages(costs: Callable[..., Costs]) -> None:
+def test_added_candidates_increase_the_time_of_later_stages(costs: Callable[..., Costs]) -> None:
     with_ten = costs(("hidden_size = 8 }", "hidden_size = 8, candidates = 10 }"))
     assert with_ten.reading("dev").seconds > costs().reading("dev").seconds
     assert with_ten.translation("dev").seconds > 0
 
 
-def test_a_killed_training_counts_from_its_last_epoch(costs: Callable[..., Costs]) -> None:
-    own = costs()
-    assert own.training("forward").done == 0
-    beside = Path(own._experiment.model("forward")).parent / ".forward.training-0123456789ab" / "forward"
-    beside.mkdir(parents=True)
-    (beside / "metrics.jsonl").write_text('{"epoch": 1, "updates": 5}\n{"epoch": 3, "updates": 15}\n')
-    assert own.training("forward").done == 0.75
-    assert own.training("backward").done == 0
+def test_an_interrupted_training_counts_from_its_last_epoch(costs: Callable[..., Costs]) -> None:
+    costs_of_run = costs()
+    assert costs_of_run.training("forward").done == 0
+    interrupted = Path(costs_of_run._experiment.model("forward")).parent / ".forward.training-0123456789ab" / "forward"
+    interrupted.mkdir(parents=True)
+    (interrupted / "metrics.jsonl").write_text('{"epoch": 1, "updates": 5}\n{"epoch": 3, "updates": 15}\n')
+    assert costs_of_run.training("forward").done == 0.75
+    assert costs_of_run.training("backward").done == 0
 
 
-def test_work_on_lists_takes_longer_where_lists_are_read_more_slowly(costs: Callable[..., Costs]) -> None:
-    own = costs()
-    twice = Costs(own._experiment, "cpu", factors=TimeFactors(lists=2))
+def test_the_lists_factor_scales_all_stages_that_read_lists(costs: Callable[..., Costs]) -> None:
+    costs_of_run = costs()
+    twice = Costs(costs_of_run._experiment, "cpu", factors=TimeFactors(lists=2))
     for work in ("tuning", "ablation", "confidence", "tuning_shortlist"):
-        assert getattr(twice, work)().seconds == pytest.approx(2 * getattr(own, work)().seconds)
+        assert getattr(twice, work)().seconds == pytest.approx(2 * getattr(costs_of_run, work)().seconds)
     for work in ("reading", "measuring", "evaluation"):
-        assert getattr(twice, work)("dev").seconds == pytest.approx(2 * getattr(own, work)("dev").seconds)
-    assert twice.training("forward") == own.training("forward")
+        assert getattr(twice, work)("dev").seconds == pytest.approx(2 * getattr(costs_of_run, work)("dev").seconds)
+    assert twice.training("forward") == costs_of_run.training("forward")

@@ -49,7 +49,7 @@ seed = 7
 """
 
 
-def test_an_experiment_file(tmp_path: Path) -> None:
+def test_read_an_experiment_file(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text(EXPERIMENT)
     (tmp_path / "models" / "old").mkdir(parents=True)
@@ -81,7 +81,7 @@ def test_an_experiment_file(tmp_path: Path) -> None:
     assert read_experiment(str(path)).tuning.caution == FoldSettings()
 
 
-def test_a_comma_in_the_folder_of_several_parts(tmp_path: Path) -> None:
+def test_a_comma_in_the_path_of_a_feature_with_parts_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "de,en").mkdir()
     (tmp_path / "de,en" / "models" / "old").mkdir(parents=True)
     path = tmp_path / "de,en" / "e.toml"
@@ -92,7 +92,7 @@ def test_a_comma_in_the_folder_of_several_parts(tmp_path: Path) -> None:
         read_experiment(str(path))
 
 
-def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> None:
+def test_the_first_model_of_an_ensemble_gives_the_fertility(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     (tmp_path / "models" / "old").mkdir(parents=True)
     path.write_text(EXPERIMENT.replace("pair/forward,fertile/forward", "fertile/forward,pair/forward[fertility]"))
@@ -205,7 +205,7 @@ def test_the_first_model_of_an_ensemble_tells_of_fertility(tmp_path: Path) -> No
         ('"train.en" }', '"train.en", links = "x" }', "unknown key train.links"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message: str) -> None:
+def test_wrong_values_are_errors(tmp_path: Path, before: str, after: str, message: str) -> None:
     path = tmp_path / "e.toml"
     path.write_text(EXPERIMENT.replace(before, after))
     (tmp_path / "models" / "old").mkdir(parents=True)
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, before: str, after: str, message
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_an_old_key_is_an_error_that_gives_the_new_one(tmp_path: Path, old: str, new: str) -> None:
+def test_an_old_key_is_an_error_that_names_the_new_key(tmp_path: Path, old: str, new: str) -> None:
     path = tmp_path / "e.toml"
     of_model = EXPERIMENT.replace('forward.preset = "cohn-align"', f'forward.preset = "cohn-align"\nforward.{old} = 1')
     path.write_text(of_model if "-" in old else f"{old} = 1\n{EXPERIMENT}")
@@ -225,21 +225,21 @@ def test_an_old_key_is_an_error_that_gives_the_new_one(tmp_path: Path, old: str,
 
 
 @pytest.mark.parametrize(("old", "new"), SETTINGS.items())
-def test_an_old_setting_of_a_model_is_an_error_that_gives_the_new_one(write: Write, old: str, new: str) -> None:
+def test_an_old_model_setting_is_an_error_that_names_the_new_setting(write: Write, old: str, new: str) -> None:
     path = write("e.toml", EXPERIMENT.replace("forward.hidden_size = 64", f"forward.{old} = 64"))
     with pytest.raises(InputError, match=f"models.forward: unknown setting '{old}'. It is now '{new}'$"):
         read_experiment(str(path))
 
 
-def test_a_name_of_a_model_under_candidates_names_the_new_key(tmp_path: Path) -> None:
+def test_a_model_name_as_candidates_is_an_error_that_names_the_new_key(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text(EXPERIMENT.replace("forward.hidden_size = 64", 'forward.candidates = "back"'))
     with pytest.raises(InputError, match=r"candidates: expected a number.* translate_with$"):
         read_experiment(str(path))
 
 
-def test_an_alignment_of_the_corpus_is_a_file_like_the_others(write: Write, tmp_path: Path) -> None:
-    """Of models that learn from links."""
+def test_the_alignment_of_the_corpus_is_an_input_of_trainings(write: Write, tmp_path: Path) -> None:
+    """Only models that learn from alignment links depend on this file."""
     models = 'm = { preset = "rnnsearch", lexicon = "bias" }\nn = { preset = "rnnsearch" }\n'
     text = f"{ONE}{EXPERIMENT[: EXPERIMENT.index('test = ')]}[features]\n[models]\n{models}"
     with_links = text.replace('"train.en" }', '"train.en", alignment = "gdfa.gz" }')
@@ -281,7 +281,7 @@ def test_any_number_of_test_sets(write: Write, tmp_path: Path) -> None:
     assert list(read_tests(write, ONE)) == ["test"]
 
 
-def test_where_reports_go(write: Write, tmp_path: Path) -> None:
+def test_paths_of_reports(write: Write, tmp_path: Path) -> None:
     experiment = read_experiment(str(write("e.toml", EXPERIMENT[: EXPERIMENT.index("[models]")] + "[features]")))
     reports = [Path(experiment.report("test", "txt")), Path(experiment.report("news", "html"))]
     assert reports == [tmp_path / "work" / "report.txt", tmp_path / "work" / "news.report.html"]
@@ -310,13 +310,13 @@ def test_where_reports_go(write: Write, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_test_sets_is_named(write: Write, before: str, after: str, message: str) -> None:
+def test_wrong_test_sets_are_errors(write: Write, before: str, after: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_tests(write, SETS.replace(before, after))
     assert f"e.toml: {message}" in str(caught.value)
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(InputError, match=r"nowhere\.toml: No such file"):
         read_experiment("nowhere.toml")
 
@@ -339,7 +339,7 @@ def test_a_file_that_is_not_there() -> None:
     ],
     ids=lambda value: str(value[:24]),
 )
-def test_toml_that_no_experiment_is(write: Write, content: "str | bytes", message: str) -> None:
+def test_extreme_toml_is_an_error(write: Write, content: "str | bytes", message: str) -> None:
     path = write("e.toml", content)
     with pytest.raises(InputError) as caught:
         read_experiment(str(path))
@@ -347,7 +347,7 @@ def test_toml_that_no_experiment_is(write: Write, content: "str | bytes", messag
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_plain_file(tmp_path: Path) -> None:
+def test_pipes_devices_and_folders_are_errors(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.toml"
     os.mkfifo(pipe)
     for path, kind in ((pipe, "a pipe or a device"), (Path("/dev/zero"), "a pipe or a device"), (tmp_path, "a folder")):
@@ -359,7 +359,7 @@ def test_what_is_no_plain_file(tmp_path: Path) -> None:
     "name",
     ["../../evil", "/abs", "..", ".", "", ".hidden", "a/b", "a b", "a,b", r"C:\\evil", "-x", "x" * 101, "é" * 51],
 )
-def test_names_of_models_are_those_of_folders(write: Write, tmp_path: Path, name: str) -> None:
+def test_names_of_models_must_be_valid_folder_names(write: Write, tmp_path: Path, name: str) -> None:
     for entry in ('preset = "rnnsearch"', 'preset = "rnnsearch", seeds = 2'):
         path = write("e.toml", EXPERIMENT.replace("[features]", f'"{name}" = {{ {entry} }}\n[features]'))
         with pytest.raises(InputError, match=r"e\.toml: models: expected names of letters, digits"):
@@ -367,7 +367,7 @@ def test_names_of_models_are_those_of_folders(write: Write, tmp_path: Path, name
     assert [each.name for each in tmp_path.iterdir()] == ["e.toml"]
 
 
-def test_a_feature_is_of_a_module_beside_the_file_and_nothing_else_is_run(
+def test_a_user_module_is_found_in_the_folder_of_the_file_without_import(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "beside").mkdir()

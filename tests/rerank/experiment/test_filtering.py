@@ -89,20 +89,18 @@ def test_copies_are_not_filtered_again(read: Callable[..., Experiment]) -> None:
     assert filter_inputs(copies) == copies
 
 
-def test_marks_are_an_error_before_subwords_are_joined(read: Callable[..., Experiment]) -> None:
+def test_segmentation_marks_are_an_error_before_desegmentation(read: Callable[..., Experiment]) -> None:
     marked = "0 ||| ▁big |0-0| ▁house |1-1| ||| LM= -1 ||| -2.5\n"
     with pytest.raises(InputError, match=r"dev.nbest.gz:1: segmentation marks such as \|0-1\|"):
         filter_inputs(read("desentencepiece", marked))
 
 
-def test_marks_in_the_output_of_moses_are_removed_if_the_metric_removes_them(read: Callable[..., Experiment]) -> None:
+def test_marks_in_the_moses_output_are_removed_by_the_metric_filter(read: Callable[..., Experiment]) -> None:
     copies = filter_inputs(read("desentencepiece", metric='filter = "marks"', dev_moses="▁big |0-0| ▁house |1-1|\n"))
     assert Path(copies.dev.moses_output).read_text() == "big house\n"
 
 
-def test_a_list_that_was_cut_off_has_a_warning(
-    read: Callable[..., Experiment], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_truncated_list_is_a_warning(read: Callable[..., Experiment], caplog: pytest.LogCaptureFixture) -> None:
     experiment = read(nbest=NBEST + "\n0 ||| b@@ ig ||| LM= -2")
     filter_inputs(experiment)
     messages = {record.getMessage().partition("dev.nbest.gz")[2] for record in caplog.records if record.levelno >= 30}
@@ -113,17 +111,17 @@ def test_a_list_that_was_cut_off_has_a_warning(
     }
 
 
-def test_a_link_beyond_the_subwords_is_an_error(read: Callable[..., Experiment]) -> None:
+def test_an_alignment_link_outside_the_sentence_is_an_error(read: Callable[..., Experiment]) -> None:
     with pytest.raises(InputError, match="links:2: the link 1-0 is outside a sentence pair of 1 and 1 words"):
         filter_inputs(read(links="0-0\n1-0\n"))
 
 
-def test_parts_of_the_separator_are_an_error(read: Callable[..., Experiment]) -> None:
+def test_a_separator_made_by_the_filter_is_an_error(read: Callable[..., Experiment]) -> None:
     with pytest.raises(InputError, match=r"dev.nbest.gz:1: the filter debpe makes the separator '\|\|\|' of parts"):
         filter_inputs(read(nbest="0 ||| |@@ |@@ | ||| LM= -1 ||| -1\n"))
 
 
-def test_a_link_instead_of_the_folder_is_an_error(read: Callable[..., Experiment], tmp_path: Path) -> None:
+def test_a_symbolic_link_instead_of_the_folder_is_an_error(read: Callable[..., Experiment], tmp_path: Path) -> None:
     experiment = read()
     (tmp_path / "work").mkdir()
     (tmp_path / "elsewhere").mkdir()

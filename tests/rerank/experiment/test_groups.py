@@ -13,7 +13,7 @@ Write = Callable[[str, "str | bytes"], Path]
 GROUPS = {"many": ("many-a-1", "many-b-1"), "three": ("x", "y", "z")}
 
 
-def test_presets_and_seeds_become_models() -> None:
+def test_lists_of_presets_and_seeds_expand_to_models() -> None:
     models, groups = expand_models(
         {"many": {"preset": ["a", "b"], "hidden_size": 8}, "two": {"preset": "c", "seeds": 2}, "one": {"preset": "d"}}
     )
@@ -24,7 +24,7 @@ def test_presets_and_seeds_become_models() -> None:
 
 
 @pytest.mark.parametrize("seeds", ["3", 0, -1, True, 1.5, 501, 10**9, 2**63])
-def test_seeds_are_no_more_than_a_thousand_models(seeds: object) -> None:
+def test_the_number_of_seeds_is_checked(seeds: object) -> None:
     expected = "models.x.seeds: expected a whole number from 1, and at most 1000 models of one name"
     with pytest.raises(InputError, match=f"^{expected}, found {seeds!r}$"):
         expand_models({"x": {"preset": "a,b", "seeds": seeds}})
@@ -38,12 +38,12 @@ def test_seeds_are_no_more_than_a_thousand_models(seeds: object) -> None:
         ({"preset": "a,a"}, "models.x.preset: a,a has a duplicate"),
     ],
 )
-def test_what_several_models_cannot_have(entry: dict[str, object], message: str) -> None:
+def test_settings_that_a_group_cannot_have_are_errors(entry: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         expand_models({"x": entry})
 
 
-def test_two_entries_make_no_model_of_one_name() -> None:
+def test_two_entries_cannot_make_models_of_the_same_name() -> None:
     single, group = {"preset": "a"}, {"preset": "a", "seeds": 2}
     for entries in ({"x-a-1": single, "x": group}, {"x": group, "x-a-1": single}):
         with pytest.raises(InputError, match=r"models\.x: another entry also makes a model 'x-a-1'"):
@@ -62,17 +62,17 @@ def test_two_entries_make_no_model_of_one_name() -> None:
         ("N=length", ["N=length"]),
     ],
 )
-def test_a_feature_of_a_group_stands_for_its_models(text: str, expected: list[str]) -> None:
+def test_a_feature_of_a_group_expands_to_its_models(text: str, expected: list[str]) -> None:
     assert expand_feature(parse_requests([text])[0], GROUPS) == parse_requests(expected)
 
 
-def test_groups_of_different_sizes_have_no_pairs() -> None:
+def test_pairs_of_groups_of_different_sizes_are_an_error() -> None:
     with pytest.raises(InputError, match="groups of 2 and 3 models"):
         expand_feature(parse_requests(["N=agreement:many,three"])[0], GROUPS)
 
 
 @pytest.mark.slow
-def test_several_models_are_trained_at_once(command: Command, write: Write, tmp_path: Path) -> None:
+def test_one_command_trains_several_models(command: Command, write: Write, tmp_path: Path) -> None:
     source, target = write("s", "a b\nb a\n" * 8), write("t", "x y\ny x\n" * 8)
     corpus = ("--source", source, "--target", target, "--dev-source", source, "--dev-target", target)
     small = ("--set", "embedding_size=4", "hidden_size=4", "attention_size=4", "epochs=1")

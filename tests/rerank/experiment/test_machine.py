@@ -1,4 +1,4 @@
-"""The measured speed of the machine."""
+"""Measurement of the speed of the machine."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from features.models.training.request import TrainingRequest
 from rerank.experiment import machine
 
 
-def test_time_that_a_thread_waits_only_grows() -> None:
+def test_waiting_time_of_a_thread_never_decreases() -> None:
     first = machine.waiting_time()
     sum(range(10**6))
     assert 0 <= first <= machine.waiting_time()
@@ -19,7 +19,7 @@ def test_time_that_a_thread_waits_only_grows() -> None:
 
 @pytest.mark.usefixtures("progress")
 @pytest.mark.parametrize(("waited", "messages"), [(0.0, 0), (1000.0, 1)])
-def test_other_programs_are_noticed(
+def test_waiting_for_other_programs_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], waited: float, messages: int
 ) -> None:
     times = iter([0.0, waited])

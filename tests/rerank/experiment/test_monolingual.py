@@ -1,4 +1,4 @@
-"""Monolingual text in an experiment: it is translated once, and forward models train on it."""
+"""Monolingual text in an experiment: it is back-translated once, and forward models train on the synthetic pairs."""
 
 import re
 from collections.abc import Callable
@@ -46,7 +46,7 @@ folds = 0
 
 @pytest.fixture
 def folder(small: Callable[..., Path], sample: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with an experiment of ten sentences and a monolingual text."""
+    """The working directory, with an experiment of ten sentences and a monolingual text."""
     folder = small(pairs=30, sentences=10, candidates=6)
     lines = (sample / "train.en").read_text(encoding="utf-8").splitlines(keepends=True)
     references = (folder / "dev.en").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -105,7 +105,9 @@ def test_another_text_is_translated_again(command: Command, folder: Path) -> Non
         ),
     ],
 )
-def test_what_does_not_fit_is_one_line(before: str, after: str, message: str, command: Command, folder: Path) -> None:
+def test_incompatible_settings_are_errors_in_one_line(
+    before: str, after: str, message: str, command: Command, folder: Path
+) -> None:
     (folder / "empty.en").write_text("\n\n")
     (folder / "e.toml").write_text(EXPERIMENT.replace(before, after, 1))
     status, _, err = command("run", "e.toml")
@@ -115,7 +117,7 @@ def test_what_does_not_fit_is_one_line(before: str, after: str, message: str, co
 
 @pytest.fixture
 def unplanned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An experiment without models, on a machine of known speed."""
+    """An experiment without models, on a machine with known speed."""
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
     tables = EXPERIMENT.partition("[models]")
     (folder / "e.toml").write_text(f"{tables[0]}[tuning]{tables[2].partition('[tuning]')[2]}")
@@ -123,7 +125,7 @@ def unplanned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def planned(path: Path, minutes: float) -> tuple[list[str], Experiment]:
-    """Return the lines of a plan and its experiment."""
+    """Return the report lines of a plan and the planned experiment."""
     experiment = read_experiment(str(path), minutes=minutes)
     assert experiment.unplanned
     plan = find_plan(experiment, Machine("cpu", 2))
@@ -143,7 +145,7 @@ def test_plans_train_a_language_model_on_the_text(unplanned: Path) -> None:
     assert experiment.features["NLM"].text == "neural:language-model[logprob]"
 
 
-def test_short_runs_do_without_the_text(unplanned: Path) -> None:
+def test_plans_of_short_runs_omit_the_text(unplanned: Path) -> None:
     lines, experiment = planned(unplanned, 2)
     assert lines[-1] == "the monolingual text is not used: the run has too little time"
     assert not experiment.monolingual and "mono.en" not in experiment.text
@@ -167,14 +169,14 @@ def test_a_text_that_would_not_help_is_not_used(content: str, reason: str, unpla
     assert not experiment.monolingual
 
 
-def test_plans_have_no_back_translation(command: Command, unplanned: Path) -> None:
+def test_back_translation_is_an_error_in_a_planned_run(command: Command, unplanned: Path) -> None:
     unplanned.write_text(unplanned.read_text().replace('"mono.en"', '"mono.en", back_translation = true'))
     status, _, err = command("run", "e.toml")
     assert status == 2 and "train.back_translation: is for experiments that name their models. Remove it" in err
 
 
 @pytest.mark.parametrize("content", ["\n\n", "der die das\n"])
-def test_a_text_that_no_model_uses_is_checked(content: str, command: Command, unplanned: Path) -> None:
+def test_an_unused_text_is_checked(content: str, command: Command, unplanned: Path) -> None:
     (unplanned.parent / "mono.en").write_text(content)
     status, _, err = command("run", "e.toml", "--minutes", 1)
     assert status == 2 and re.search(r"mono\.en: (no sentence of 1 to|expected text of the target)", err)
@@ -214,13 +216,13 @@ def test_without_back_translation_only_language_models_train_on_the_text(folder:
         ("back_translation = true", r"train\.back_translation: there is no train\.monolingual\. Remove it"),
     ],
 )
-def test_a_key_that_does_not_fit(table: str, message: str) -> None:
+def test_wrong_back_translation_keys_are_errors(table: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_experiment(EXPERIMENT.replace('monolingual = "mono.en"', table).encode(), "e.toml")
 
 
-def test_a_long_text_counts_up_to_a_multiple_of_the_corpus(folder: Path) -> None:
-    """In the expected time of the stages."""
+def test_expected_times_of_a_long_text_are_capped(folder: Path) -> None:
+    """Text beyond `MONOLINGUAL` times the corpus does not increase the expected time of a stage."""
     seconds: dict[int, dict[str, float]] = {}
     for times in (1, MONOLINGUAL, 2 * MONOLINGUAL):
         (folder / "mono.en").write_text("a man sits there .\n" * 30 * times)
@@ -232,8 +234,8 @@ def test_a_long_text_counts_up_to_a_multiple_of_the_corpus(folder: Path) -> None
     assert len({each["train backward"] for each in seconds.values()}) == 1
 
 
-def test_language_models_need_no_translation(folder: Path) -> None:
-    """Nor a backward model."""
+def test_language_models_need_no_back_translation(folder: Path) -> None:
+    """A backward model is not needed either."""
     models = (
         '[models]\nlm = { preset = "lstm-lm" }\nsym = { preset = "cohn-align-sym" }\n\n[features]\nLM = "neural:lm"\n\n'
     )
@@ -246,7 +248,7 @@ def test_language_models_need_no_translation(folder: Path) -> None:
     assert "back-translate" not in read
 
 
-def test_a_language_model_has_no_candidates() -> None:
+def test_candidates_of_a_language_model_are_an_error() -> None:
     for key in ("candidates = 20", 'translate_with = "forward"'):
         entry = f'lm = {{ preset = "lstm-lm", {key} }}\n[features]'
         with pytest.raises(InputError, match=r"models\.lm: candidates: a language model does not translate"):

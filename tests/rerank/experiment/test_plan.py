@@ -1,4 +1,4 @@
-"""The plan of a run: models, epochs and scope for the minutes of a run, and its file."""
+"""Planning of a run (models, epochs and scope for the given minutes) and the file of the plan."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ LEAST = DEPTH.least
 
 
 def steps_within(total: float) -> Callable[[Steps, Scope], bool]:
-    """Return a function for which a run takes one unit of time for each step of a model, and three without savings."""
+    """Return a function that limits the cost: one unit for each model step, and up to three for the full scope."""
 
     def fits(steps: Steps, scope: Scope) -> bool:
         return sum(steps.values()) + scope.ablation + scope.translations + scope.whole_lists <= total
@@ -52,7 +52,7 @@ def steps_within(total: float) -> Callable[[Steps, Scope], bool]:
     return fits
 
 
-def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
+def test_more_time_gives_more_models_and_then_longer_training() -> None:
     for count in range(2, len(MODELS) + 1):
         steps, scope = search(CORPUS, steps_within(count * LEAST + 3))
         assert (list(steps), scope.ablation) == (list(MODELS[:count]), count == len(MODELS))
@@ -62,8 +62,8 @@ def test_more_time_gives_more_models_and_then_longer_trainings() -> None:
     assert steps == dict.fromkeys(MODELS, DEPTH.most)
 
 
-def test_a_model_that_takes_too_long_is_left_out() -> None:
-    """The second models take longer than the backward model between them."""
+def test_a_model_that_takes_too_long_is_omitted() -> None:
+    """In this test, a second model takes longer than the backward model."""
 
     def fits(steps: Steps, scope: Scope) -> bool:
         return sum(steps.values()) + LEAST * sum(name.endswith("-2") for name in steps) <= 3 * LEAST
@@ -72,7 +72,7 @@ def test_a_model_that_takes_too_long_is_left_out() -> None:
     assert list(steps) == ["left-to-right", "right-to-left", "backward"]
 
 
-def test_short_runs_save_before_they_train_less() -> None:
+def test_short_runs_reduce_the_scope_before_the_training() -> None:
     assert search(CORPUS, steps_within(2 * LEAST + 2))[1] == SCOPES[1]
     assert search(CORPUS, steps_within(2 * LEAST + 1)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[2])
     assert search(CORPUS, steps_within(2 * LEAST - 1)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[2])
@@ -85,8 +85,8 @@ def test_very_short_runs_train_one_model_or_none() -> None:
     assert search(CORPUS, steps_within(0.9))[0] == {}
 
 
-def test_very_short_runs_train_two_models_side_by_side() -> None:
-    """Unless one model could be much longer."""
+def test_very_short_runs_train_two_models_in_parallel() -> None:
+    """One model is preferred if it can then train much longer."""
 
     def within(total: float, for_two: float) -> Callable[[Steps, Scope], bool]:
         return lambda steps, scope: len(steps) <= 2 and max(steps.values()) * (1, for_two)[len(steps) - 1] <= total
@@ -95,7 +95,7 @@ def test_very_short_runs_train_two_models_side_by_side() -> None:
     assert search(CORPUS, within(3, 2))[0] == {MODELS[0]: 3}
 
 
-def test_models_of_a_small_corpus_have_a_few_steps() -> None:
+def test_models_of_a_small_corpus_have_few_steps() -> None:
     small = replace(CORPUS, pairs=6_000)
     assert search(small, steps_within(1_000))[0] == dict.fromkeys(MODELS, SMALL_STEPS)
     assert search(small, steps_within(SMALL_STEPS + 1))[0] == dict.fromkeys(MODELS[:2], SMALL_STEPS // 2)
@@ -105,7 +105,7 @@ TEXT = Monolingual(150_000, 1_000_000, perplexity=40, corpus_perplexity=50)
 WITH_TEXT = replace(CORPUS, monolingual=TEXT)
 
 
-def test_monolingual_text_gives_a_language_model_after_all_others() -> None:
+def test_the_language_model_is_planned_after_all_other_models() -> None:
     language_model = find_depth(WITH_TEXT.with_monolingual).least
     steps, _ = search(WITH_TEXT, steps_within(5 * LEAST + language_model + 2))
     assert steps == dict.fromkeys(MODELS, LEAST) | {"language-model": language_model}
@@ -114,14 +114,14 @@ def test_monolingual_text_gives_a_language_model_after_all_others() -> None:
 
 
 @pytest.mark.parametrize("text", [replace(TEXT, sentences=CORPUS.pairs // 6), replace(TEXT, perplexity=50)])
-def test_a_text_that_would_not_help_gives_no_model(text: Monolingual) -> None:
-    """It is short, or from another domain."""
+def test_an_unsuitable_text_gives_no_language_model(text: Monolingual) -> None:
+    """The text is too short or from another domain."""
     steps, _ = search(replace(CORPUS, monolingual=text), steps_within(1_000))
     assert list(steps) == list(MODELS)
 
 
 def test_a_language_model_does_not_replace_a_translation_model() -> None:
-    """Even if it takes less time."""
+    """This holds even if the language model takes less time."""
 
     def fits(steps: Steps, scope: Scope) -> bool:
         return sum(count for name, count in steps.items() if name != "language-model") <= 4 * LEAST
@@ -130,8 +130,8 @@ def test_a_language_model_does_not_replace_a_translation_model() -> None:
     assert list(steps) == list(MODELS[:4])
 
 
-def test_all_models_grow_by_as_many_steps_up_to_their_most() -> None:
-    """An epoch of a language model has more words, and so more steps."""
+def test_all_models_get_the_same_number_of_steps_up_to_their_maximum() -> None:
+    """An epoch of the language model has more words and therefore more steps."""
     text = find_depth(WITH_TEXT.with_monolingual)
     steps, _ = search(WITH_TEXT, steps_within(5 * LEAST + text.least + 3 + 6 * 2))
     assert steps.pop("language-model") == text.least + 2
@@ -142,7 +142,7 @@ def test_all_models_grow_by_as_many_steps_up_to_their_most() -> None:
 
 
 @pytest.mark.parametrize("words", [1_058_489, 360_000, 10**8])
-def test_few_trials_find_a_plan(words: int) -> None:
+def test_the_search_needs_few_trials(words: int) -> None:
     side, trials = replace(SIDE, words=words), 0
 
     def fits(steps: Steps, scope: Scope) -> bool:
@@ -158,7 +158,7 @@ def test_few_trials_find_a_plan(words: int) -> None:
 
 @pytest.fixture
 def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    """An experiment of ten sentences without models, on a machine of known speed."""
+    """An experiment of ten sentences without models, on a machine with known speed."""
     folder = small(pairs=40, sentences=10, candidates=6)
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors(0.5, 0.5, 2))
     (folder / "e.toml").write_text(
@@ -171,7 +171,7 @@ def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> E
 
 
 def limited(experiment: Experiment, **limits: float) -> Experiment:
-    """Return the experiment with other minutes or seconds of `apply`."""
+    """Return the experiment with other values of `minutes` or `apply_seconds`."""
     assert experiment.unplanned
     return replace(experiment, unplanned=replace(experiment.unplanned, **limits))
 
@@ -207,10 +207,10 @@ def test_a_slower_machine_does_less(experiment: Experiment) -> None:
         (30_000, SIZES[4], {10**6: 4}),
     ],
 )
-def test_networks_grow_if_everything_else_fits(
+def test_networks_grow_if_there_is_time_left(
     experiment: Experiment, pairs: int, words: int, sizes: dict[float, int]
 ) -> None:
-    """On large corpora only."""
+    """Only networks of large corpora grow."""
     corpus = replace(CORPUS, pairs=pairs, target=replace(SIDE, words=words))
     for minutes, size in sizes.items():
         plan = make_plan(limited(experiment, minutes=minutes), corpus, Machine("cpu", 2))
@@ -221,7 +221,7 @@ def test_networks_grow_if_everything_else_fits(
         assert hidden == {plan.size * Architecture().hidden_size}
 
 
-def test_a_limit_for_apply_saves_models_and_translations(experiment: Experiment) -> None:
+def test_a_limit_for_apply_omits_models_and_translations(experiment: Experiment) -> None:
     plan = plan_of(experiment, 300)
     for part, translations in ((0.7, True), (0.1, False)):
         limit = part * plan.apply_seconds
@@ -235,11 +235,11 @@ def test_a_limit_for_apply_does_not_exclude_an_ablation(experiment: Experiment) 
     assert plan.steps and len(plan.steps) < 5 and plan.scope.ablation
 
 
-def test_what_an_earlier_run_has_trained_does_not_change_the_plan(experiment: Experiment) -> None:
+def test_models_of_an_earlier_run_do_not_change_the_plan(experiment: Experiment) -> None:
     before = plan_of(experiment, 10)
-    beside = experiment.output / "models" / ".left-to-right.training-0123456789ab" / "left-to-right"
-    beside.mkdir(parents=True)
-    (beside / "metrics.jsonl").write_text('{"epoch": 3, "updates": 15}\n')
+    interrupted = experiment.output / "models" / ".left-to-right.training-0123456789ab" / "left-to-right"
+    interrupted.mkdir(parents=True)
+    (interrupted / "metrics.jsonl").write_text('{"epoch": 3, "updates": 15}\n')
     assert plan_of(experiment, 10) == before
 
 
@@ -250,12 +250,12 @@ def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
 
 @pytest.fixture
 def slow(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    """The experiment, where a slow machine is so slow that the machine is measured."""
+    """The experiment with an assumed speed so low that the machine is measured."""
     monkeypatch.setattr("rerank.experiment.plan.SLOW", TimeFactors(1e9, 1e9, 1e9))
     return experiment
 
 
-def test_a_plan_is_used_again(slow: Experiment) -> None:
+def test_a_stored_plan_is_reused(slow: Experiment) -> None:
     plan = found(slow)
     assert plan.factors and plan.factors.lists == 2
     other = replace(plan, steps={"left-to-right": 3})
@@ -265,7 +265,7 @@ def test_a_plan_is_used_again(slow: Experiment) -> None:
         assert found(limited(slow, **changed)).steps == plan.steps
 
 
-def test_another_corpus_has_another_plan(slow: Experiment) -> None:
+def test_a_changed_corpus_gets_a_new_plan(slow: Experiment) -> None:
     other = replace(found(slow), steps={"left-to-right": 3})
     write_plan(other, slow.output)
     for path in (slow.train.source, slow.train.target):
@@ -274,7 +274,7 @@ def test_another_corpus_has_another_plan(slow: Experiment) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"minutes": 10}', "other model", "no step"])
-def test_a_damaged_plan_is_named(experiment: Experiment, content: str) -> None:
+def test_a_damaged_plan_file_is_an_error(experiment: Experiment, content: str) -> None:
     write_plan(replace(found(experiment), steps={"left-to-right": 3}), experiment.output)
     text = (experiment.output / PLAN).read_text()
     wrong = {"other model": text.replace('"left-to-right"', '"other"'), "no step": text.replace(": 3\n", ": 0\n")}
@@ -284,7 +284,7 @@ def test_a_damaged_plan_is_named(experiment: Experiment, content: str) -> None:
         found(experiment)
 
 
-def test_the_lines_of_a_plan(experiment: Experiment) -> None:
+def test_report_lines_of_a_plan(experiment: Experiment) -> None:
     plan = plan_of(experiment, 10)
     first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
     assert first.startswith("planned for 10 min: 2 models, about ")
@@ -298,7 +298,7 @@ def test_the_lines_of_a_plan(experiment: Experiment) -> None:
 
 
 @pytest.mark.slow
-def test_this_machine_is_measured_in_all_processes(experiment: Experiment) -> None:
+def test_measure_this_machine(experiment: Experiment) -> None:
     corpus = replace(CORPUS, pairs=40)
     factors = measure_factors(experiment, corpus, Machine("cpu", 2))
     assert factors
@@ -312,7 +312,7 @@ def read_again(experiment: Experiment, tables: str) -> Experiment:
     return read_experiment(str(path), allow_code=True)
 
 
-def test_features_of_the_decoder_exclude_translations(experiment: Experiment) -> None:
+def test_features_with_scores_of_the_decoder_exclude_translations(experiment: Experiment) -> None:
     (experiment.output.parent / "scores.dev").write_text("1\n" * 60)
     again = read_again(experiment, '[features]\nMine = "scores:scores.{set}"')
     plan = assumed_plan(again)
@@ -320,7 +320,7 @@ def test_features_of_the_decoder_exclude_translations(experiment: Experiment) ->
     assert "candidates" not in with_recipe(again.unplanned, plan.recipe).text
 
 
-def test_a_planned_shortlist_has_a_size_unless_the_file_has_one(experiment: Experiment) -> None:
+def test_a_planned_shortlist_has_a_default_size(experiment: Experiment) -> None:
     large = find_recipe(CORPUS, {"left-to-right": 1.0, "backward": 1.0})
     for tables, size in (("", SHORTLIST), ('[shortlist]\nsize = 20\nfeatures = ["NMTback"]', 20)):
         again = read_again(experiment, tables)
@@ -330,19 +330,19 @@ def test_a_planned_shortlist_has_a_size_unless_the_file_has_one(experiment: Expe
 
 
 def with_one_model(experiment: Experiment) -> Experiment:
-    """Return the experiment with a model that reads from left to right."""
+    """Return the experiment with one left-to-right model."""
     assert experiment.unplanned
     return with_recipe(experiment.unplanned, find_recipe(CORPUS, {"left-to-right": 1.0}))
 
 
-def test_labels_of_a_shortlist_may_be_planned_ones(experiment: Experiment) -> None:
-    """Labels of models that are not planned are left out."""
+def test_a_shortlist_may_name_planned_features(experiment: Experiment) -> None:
+    """Labels of models that are not planned are omitted."""
     tables = '[shortlist]\nfeatures = ["NMTltr", "NMTback", "Len"]\nsize = 20\n[features]\nLen = "length"'
     planned = with_one_model(read_again(experiment, tables))
     assert planned.shortlist and (planned.shortlist.features, planned.shortlist.size) == (("NMTltr", "Len"), 20)
 
 
-def test_a_shortlist_of_models_that_are_not_planned_is_left_out(experiment: Experiment) -> None:
+def test_a_shortlist_of_models_that_are_not_planned_is_omitted(experiment: Experiment) -> None:
     planned = with_one_model(read_again(experiment, '[shortlist]\nfeatures = ["NMTback"]'))
     assert planned.shortlist is None and "[shortlist]" not in planned.text
 
@@ -352,16 +352,14 @@ def test_a_wrong_label_of_a_shortlist_is_an_error_before_the_plan(experiment: Ex
         read_again(experiment, '[shortlist]\nfeatures = ["Nope"]')
 
 
-def test_a_value_of_translations_that_may_be_left_out_is_an_error(
-    experiment: Experiment, models: dict[str, Path]
-) -> None:
-    own = read_again(experiment, f'[features]\nOwn = "neural:{models["forward"]}[logprob,added]"')
+def test_a_value_that_needs_optional_translations_is_an_error(experiment: Experiment, models: dict[str, Path]) -> None:
+    with_added = read_again(experiment, f'[features]\nOwn = "neural:{models["forward"]}[logprob,added]"')
     with pytest.raises(InputError, match=r"feature 'Own': the value 'added' is for merged lists"):
-        check_inputs(with_all_models(own))
+        check_inputs(with_all_models(with_added))
 
 
-def test_the_complete_file_has_the_paths_of_named_features(experiment: Experiment) -> None:
-    """It lies in another folder."""
+def test_the_complete_file_has_the_paths_of_user_features(experiment: Experiment) -> None:
+    """The complete file is in another folder, so paths change."""
     (experiment.output.parent / "scores.dev").write_text("1\n" * 60)
     planned = with_all_models(
         read_again(experiment, '[features]\nMine = "scores:scores.{set}"\nOwn = "command:./own --flag"\nLen = "length"')

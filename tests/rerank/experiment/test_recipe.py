@@ -58,7 +58,7 @@ def parallel(write: Write, name: str, source: str, target: str) -> ParallelFiles
     return ParallelFiles(source=str(write(f"{name}.de", source)), target=str(write(f"{name}.en", target)))
 
 
-def test_words_that_dev_has_and_training_hardly_has_are_unknown(write: Write) -> None:
+def test_unknown_words_are_rare_or_missing_in_the_training_corpus(write: Write) -> None:
     train = parallel(write, "train", "a b a\nb\u00a0c a\n", "x y\nx y y z\n")
     dev = parallel(write, "dev", "a b c\na\n", "x\nz\n")
     source, target = (
@@ -74,19 +74,21 @@ def test_subwords_are_counted_as_in_training(write: Write) -> None:
     corpus = inspect_corpus(parallel(write, "train", text, text), parallel(write, "dev", "xx\n", "xx\n"))
     assert settings_of(corpus)["bpe"] == len(text.splitlines()) // 2
     vocabulary = build_vocabulary(map(str.split, text.splitlines()), Training(bpe=settings_of(corpus)["bpe"]))
-    pieces = [len(vocabulary.encode([word])) for word in text.split()]
+    subwords = [len(vocabulary.encode([word])) for word in text.split()]
     assert (
-        corpus.source.subwords_per_word == corpus.target.subwords_per_word == pytest.approx(sum(pieces) / len(pieces))
+        corpus.source.subwords_per_word
+        == corpus.target.subwords_per_word
+        == pytest.approx(sum(subwords) / len(subwords))
     )
 
 
-def test_a_side_of_which_no_subwords_can_be_learned_has_an_assumed_number(write: Write) -> None:
-    """The training reports it, with the name of the file."""
+def test_a_side_without_subwords_has_an_assumed_number(write: Write) -> None:
+    """The later training reports the error with the name of the file."""
     corpus = inspect_corpus(parallel(write, "train", "a b\n" * 4, "\n" * 4), parallel(write, "dev", "c\n", "d\n"))
     assert corpus.target.subwords_per_word == SUBWORDS
 
 
-def test_words_of_the_sample(sample: Path) -> None:
+def test_word_counts_of_the_sample(sample: Path) -> None:
     train, dev = (
         ParallelFiles(source=f"{sample}/{name}.de", target=f"{sample}/{name}.en") for name in ("train", "dev")
     )
@@ -95,7 +97,7 @@ def test_words_of_the_sample(sample: Path) -> None:
     assert max(corpus.source.unknown, corpus.target.unknown) < 0.03
 
 
-def test_texts_that_cannot_be_looked_at(write: Write) -> None:
+def test_unreadable_texts_are_errors(write: Write) -> None:
     dev = parallel(write, "dev", "a\n", "x\n")
     with pytest.raises(InputError, match=r"train\.en has 2 lines, .*train\.de has 1"):
         inspect_corpus(parallel(write, "train", "a\n", "x\nx\n"), dev)
@@ -109,20 +111,20 @@ def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_00
 
 
 def recipe_of(made: Corpus, scope: Scope = SCOPES[0]) -> Recipe:
-    """Return the recipe of all models of a corpus with the least epochs."""
+    """Return the recipe of all models of a corpus with the smallest number of epochs."""
     depth = find_depth(made)
     return find_recipe(made, dict.fromkeys(MODELS, depth.least * depth.step), scope)
 
 
 def settings_of(made: Corpus) -> dict[str, Any]:
-    """Return the settings of the model that reads from left to right."""
+    """Return the settings of the left-to-right model."""
     models = recipe_of(made).models
     assert models["right-to-left"] == {**models["left-to-right"], "right_to_left": True}
     return models["left-to-right"]
 
 
 @pytest.mark.parametrize("pairs", [10, 300, 5_000, 6_000, 10_000, 11_999])
-def test_a_small_corpus_is_read_until_there_are_enough_updates(pairs: int) -> None:
+def test_a_small_corpus_has_enough_epochs_for_the_updates(pairs: int) -> None:
     made = corpus(pairs)
     depth = find_depth(made)
     assert is_small(made) and depth.most * depth.step >= SMALL_EPOCHS and 1 <= depth.least <= depth.most
@@ -131,7 +133,7 @@ def test_a_small_corpus_is_read_until_there_are_enough_updates(pairs: int) -> No
 
 
 @pytest.mark.parametrize("pairs", [12_000, 29_000, 60_000, 200_000, 10**7])
-def test_a_large_corpus_need_not_be_read_as_often(pairs: int) -> None:
+def test_a_large_corpus_has_fewer_epochs(pairs: int) -> None:
     made = corpus(pairs)
     depth, words = find_depth(made), 13 * pairs
     assert not is_small(made) and MOST - depth.step < depth.most * depth.step <= MOST
@@ -141,7 +143,7 @@ def test_a_large_corpus_need_not_be_read_as_often(pairs: int) -> None:
     assert settings_of(made).items() >= LARGE.items()
 
 
-def test_part_of_an_epoch_is_a_number_of_updates() -> None:
+def test_a_fraction_of_an_epoch_is_a_number_of_updates() -> None:
     made = corpus(320_000)
     models = find_recipe(made, {"left-to-right": 0.25, "right-to-left": 1.5, "right-to-left-2": 2.0}).models
     assert (models["left-to-right"]["epochs"], models["left-to-right"]["updates"]) == (1, 2_500)
@@ -149,14 +151,14 @@ def test_part_of_an_epoch_is_a_number_of_updates() -> None:
     assert models["right-to-left-2"]["epochs"] == 2 and "updates" not in models["right-to-left-2"]
 
 
-def test_models_that_read_the_corpus_a_few_times_have_less_dropout() -> None:
+def test_models_with_few_epochs_have_less_dropout() -> None:
     """The shortest training decides for all models."""
     mixed, long = (find_recipe(corpus(30_000), {MODELS[0]: SHORT, MODELS[1]: SHORT - less}).models for less in (0.5, 0))
     assert {settings["dropout"] for settings in mixed.values()} == {SHORT_DROPOUT}
     assert not any("dropout" in settings for settings in long.values())
 
 
-def test_what_saves_time() -> None:
+def test_smaller_scopes_save_time() -> None:
     whole, *_, short = (recipe_of(corpus(29_000, 0.03), scope) for scope in SCOPES)
     assert whole.shortlist == {"features": ["NMTback"], "size": SHORTLIST} and whole.report == {}
     assert short.shortlist["features"] == ["NMTltr", "NMTrtl", "NMTrtl2", "NMTltr2", "NMTback"]
@@ -164,7 +166,7 @@ def test_what_saves_time() -> None:
     assert not any("candidates" in settings or "translate_with" in settings for settings in short.models.values())
 
 
-def test_many_words_or_many_unknown_ones_make_pieces() -> None:
+def test_many_words_or_many_unknown_words_enable_bpe() -> None:
     assert "bpe" not in settings_of(corpus(9_000))
     assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == PIECES
     assert settings_of(corpus(900, unknown=0.194))["bpe"] == 450
@@ -184,7 +186,7 @@ def test_many_words_or_many_unknown_ones_make_pieces() -> None:
         (15_000, 0.044, False),
     ],
 )
-def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int, unknown: float, joins: bool) -> None:
+def test_models_with_enough_data_add_translations_to_the_lists(pairs: int, unknown: float, joins: bool) -> None:
     recipe = recipe_of(corpus(pairs, unknown=unknown))
     assert settings_of(corpus(pairs, unknown=unknown)).get("candidates") == (CANDIDATES if joins else None)
     requests = parse_requests([f"{label}={text}" for label, text in recipe.features.items()])
@@ -201,8 +203,10 @@ def test_translations_join_the_lists_but_of_models_that_learn_little(pairs: int,
     [(5_000, 0.1, 1_000, ADAPT), (5_000, 0.1, 3_000, 2), (5_000, 0.1, 20_000, None), (5_000, 0.1, 49, None),
      (5_000, 0.01, 1_000, None), (15_000, 0.1, 1_000, None), (29_000, 0.1, 1_000, None)],
 )  # fmt: skip
-def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev: int, epochs: int | None) -> None:
-    """As long as that takes no longer than the training before; where dev is large, or tiny, not at all."""
+def test_models_with_little_data_are_fine_tuned_on_dev(
+    pairs: int, unknown: float, dev: int, epochs: int | None
+) -> None:
+    """Fine-tuning takes no longer than the training before. A dev set that is very large or very small is not used."""
     made = corpus(pairs, unknown=unknown, dev=dev)
     longest = find_depth(made).most * find_depth(made).step
     recipe = find_recipe(made, {"left-to-right": longest, "backward": longest})
@@ -218,23 +222,23 @@ def test_models_that_learn_little_learn_from_dev(pairs: int, unknown: float, dev
     [(6_000, 0.04, False), (6_000, 0.01, True), (12_000, 0.04, False), (29_000, 0.04, True), (2_000_000, 0.04, True)],
 )
 def test_second_models_differ_in_their_preset(pairs: int, unknown: float, joins: bool) -> None:
-    """They read as much text and use the same subwords as the first models, and translate with that of their order."""
+    """Second models have the corpus, epochs and subwords of the first models, and translate with them."""
     recipe = recipe_of(corpus(pairs, unknown=unknown))
     assert list(recipe.models)[:2] == ["right-to-left-2", "left-to-right-2"]
     for name in ("right-to-left-2", "left-to-right-2"):
-        settings, beside = recipe.models[name], recipe.models[name.removesuffix("-2")]
-        first = {key: value for key, value in beside.items() if key != "candidates"}
+        settings, first_model = recipe.models[name], recipe.models[name.removesuffix("-2")]
+        first = {key: value for key, value in first_model.items() if key != "candidates"}
         joined = {"translate_with": name.removesuffix("-2")} if joins else {}
         assert settings == first | {"preset": SECOND} | joined
 
 
 @pytest.mark.parametrize("unknown", [0.04, 0.004])
 @pytest.mark.parametrize("pairs", [300, 12_000, 29_000, 2_000_000])
-def test_all_corpora_have_a_backward_model(pairs: int, unknown: float) -> None:
-    """It reads as much as the model that reads from left to right, trains last and does not translate."""
+def test_every_recipe_has_a_backward_model(pairs: int, unknown: float) -> None:
+    """The backward model has the settings of the left-to-right model, trains last and does not translate."""
     models = recipe_of(corpus(pairs, unknown=unknown)).models
-    beside = {key: value for key, value in models["left-to-right"].items() if key != "candidates"}
-    assert models["backward"] == {**beside, "backward": True}
+    first_model = {key: value for key, value in models["left-to-right"].items() if key != "candidates"}
+    assert models["backward"] == {**first_model, "backward": True}
     assert (list(models)[-1], len(models)) == ("backward", 5)
 
 
@@ -251,13 +255,13 @@ def files(experiment: Experiment) -> list[str]:
 
 
 def planned(experiment: Experiment) -> Experiment:
-    """Return the experiment with two models."""
+    """Return the experiment with the two first models of the recipe."""
     assert experiment.unplanned is not None
     made = inspect_corpus(experiment.train, experiment.dev.texts)
     return with_recipe(experiment.unplanned, find_recipe(made, dict.fromkeys(MODELS[:2], 1)))
 
 
-def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:
+def test_the_complete_experiment_file_is_equivalent(folder: Path) -> None:
     tables = (
         '\n[[test]]\nname = "news"\nsource = "news.de"\nnbest = "news.nbest"\n\n[tuning]\nseed = 7\nfallback = true\n'
         "\n[report]\nablation = false\n"
@@ -276,7 +280,7 @@ def test_what_is_written_in_full_is_the_same_experiment(folder: Path) -> None:
     ]
 
 
-def test_named_features_are_kept_beside_those_of_the_models(folder: Path) -> None:
+def test_user_features_are_added_to_features_of_the_models(folder: Path) -> None:
     text = "minutes = 5\n" + (folder / "e.toml").read_text()
     (folder / "e.toml").write_text(f'{text}\n[features]\nLen = "length"\nConsensus = "consensus:bleu"\n')
     experiment = read_experiment(str(folder / "e.toml"))
@@ -306,20 +310,20 @@ def test_named_features_are_kept_beside_those_of_the_models(folder: Path) -> Non
         ("[report]\nablate = true", "unknown key report.ablate"),
     ],
 )
-def test_keys_of_plan_and_report_that_are_wrong(folder: Path, tables: str, fault: str) -> None:
+def test_wrong_plan_and_report_keys_are_errors(folder: Path, tables: str, fault: str) -> None:
     (folder / "e.toml").write_text(f"{(folder / 'e.toml').read_text()}\n{tables}\n")
     with pytest.raises(InputError, match=f"e.toml: {fault}"):
         read_experiment(str(folder / "e.toml"))
 
 
-def test_minutes_of_the_command_come_before_those_of_the_file(folder: Path) -> None:
+def test_minutes_of_the_command_override_the_file(folder: Path) -> None:
     path = folder / "e.toml"
     path.write_text(f"minutes = 5\n{path.read_text()}")
-    asked, of_file = (read_experiment(str(path), minutes=minutes).unplanned for minutes in (90, None))
-    assert asked and of_file and (asked.minutes, of_file.minutes) == (90, 5)
+    of_command, of_file = (read_experiment(str(path), minutes=minutes).unplanned for minutes in (90, None))
+    assert of_command and of_file and (of_command.minutes, of_file.minutes) == (90, 5)
 
 
-def test_a_limit_for_apply_goes_with_the_default_minutes(folder: Path) -> None:
+def test_a_limit_for_apply_keeps_the_default_minutes(folder: Path) -> None:
     path = folder / "e.toml"
     path.write_text(f"apply_seconds = 5\n{path.read_text()}")
     unplanned = read_experiment(str(path)).unplanned
@@ -327,7 +331,7 @@ def test_a_limit_for_apply_goes_with_the_default_minutes(folder: Path) -> None:
     assert "apply_seconds" not in unplanned.values
 
 
-def test_whoever_names_a_model_or_a_feature_gets_no_others(folder: Path) -> None:
+def test_named_models_or_features_disable_the_plan(folder: Path) -> None:
     text = (folder / "e.toml").read_text()
     for tables, models, features in (
         ("[features]", 0, 0),
@@ -340,15 +344,13 @@ def test_whoever_names_a_model_or_a_feature_gets_no_others(folder: Path) -> None
         assert (len(experiment.models), len(experiment.features), experiment.unplanned) == (models, features, None)
 
 
-def test_a_corpus_that_cannot_be_looked_at(folder: Path) -> None:
+def test_a_corpus_with_different_numbers_of_lines_is_an_error(folder: Path) -> None:
     (folder / "train.en").write_text("one line\n")
     with pytest.raises(InputError, match=r"train\.en has 1 lines, .*train\.de has 6000"):
         planned(read_experiment(str(folder / "e.toml")))
 
 
-def test_a_model_that_no_feature_uses_is_told(
-    warned: Callable[[str], AbstractContextManager[None]], folder: Path
-) -> None:
+def test_an_unused_model_is_a_warning(warned: Callable[[str], AbstractContextManager[None]], folder: Path) -> None:
     models = (
         '\n[models]\none = { preset = "rnnsearch" }\ntwo = { preset = "rnnsearch" }\n[features]\nTwo = "neural:two"\n'
     )
@@ -357,13 +359,13 @@ def test_a_model_that_no_feature_uses_is_told(
         check_inputs(read_experiment(str(folder / "e.toml")))
 
 
-def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: Path) -> None:
+def test_a_list_without_totals_is_an_error_before_training(folder: Path, sample: Path) -> None:
     (folder / "list").write_text("0 ||| the house ||| LM0= 1\n1 ||| the ||| LM0= 1\n")
     text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
-    for features, refused in (('Len = "length"', False), ('Like = "consensus:chrf"', True)):
+    for features, is_error in (('Len = "length"', False), ('Like = "consensus:chrf"', True)):
         (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
         experiment = read_experiment(str(folder / "e.toml"))
-        if refused:
+        if is_error:
             fault = r"list:1: no total in the fourth field, which feature .Like. needs. Name \[features\] without it$"
             with pytest.raises(InputError, match=fault):
                 check_inputs(experiment)
@@ -382,9 +384,7 @@ def test_a_list_without_totals_is_refused_before_training(folder: Path, sample: 
         ("9999 ||| the ||| LM0= 1 ||| 1\n", "list:2: sentence 9999 is beyond the source"),
     ],
 )
-def test_lists_are_read_to_their_end_before_the_first_training(
-    folder: Path, sample: Path, line: str, fault: str
-) -> None:
+def test_lists_are_checked_completely_before_training(folder: Path, sample: Path, line: str, fault: str) -> None:
     (folder / "list").write_text(f"0 ||| the house ||| LM0= 1 ||| 1\n{line}")
     text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
     (folder / "e.toml").write_text(f'{text}\n[features]\nLike = "consensus:chrf"\n')
@@ -404,7 +404,7 @@ def test_lists_are_read_to_their_end_before_the_first_training(
         ('Phrases = "phrases"', "list:1: feature 'phrases'"),
     ],
 )
-def test_features_and_weights_that_do_not_fit_are_refused_before_training(
+def test_wrong_features_and_weights_are_errors_before_training(
     folder: Path, sample: Path, text: str, fault: str
 ) -> None:
     (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1 ||| 1\n" for number in range(3)))
@@ -417,7 +417,7 @@ def test_features_and_weights_that_do_not_fit_are_refused_before_training(
         try_features(experiment, Resources("cpu"))
 
 
-def test_start_weights_of_another_size_are_refused_before_training(folder: Path, sample: Path) -> None:
+def test_initial_weights_of_another_size_are_errors_before_training(folder: Path, sample: Path) -> None:
     (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1 2 ||| 1\n" for number in range(3)))
     lists = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
     (folder / "e.toml").write_text(f'{lists}\n[features]\nLen = "length"\n')

@@ -21,7 +21,7 @@ def copy(name: str, source: Path, target: Path, settings: object = None) -> Stag
 
 
 def done(stages: list[Stage], record: Path) -> list[str]:
-    """Run stages, and return the names of those that were done."""
+    """Run stages and return the names of the stages that were executed."""
     names = []
 
     def act(stage: Stage) -> None:
@@ -32,7 +32,7 @@ def done(stages: list[Stage], record: Path) -> list[str]:
     return names
 
 
-def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
+def test_only_changed_stages_run_again(tmp_path: Path) -> None:
     a, b, c, record = (tmp_path / name for name in ("a", "b", "c", "record"))
     a.write_text("1")
     stages = [copy("one", a, b), copy("two", b, c)]
@@ -63,7 +63,7 @@ def test_a_stage_can_change_the_stages_after_it(tmp_path: Path) -> None:
     assert done([changed], record) == [] and not c.exists()
 
 
-def test_a_stage_waits_for_paths_that_it_does_not_read(tmp_path: Path) -> None:
+def test_a_stage_waits_for_the_paths_in_after(tmp_path: Path) -> None:
     a, b, c, record = (tmp_path / name for name in ("a", "b", "c", "record"))
     a.write_text("1")
     late = replace(copy("late", a, c), apart=True, after=(str(b),))
@@ -73,7 +73,7 @@ def test_a_stage_waits_for_paths_that_it_does_not_read(tmp_path: Path) -> None:
     assert order == ["first", "late"]
 
 
-def test_another_version_does_all_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_program_version_repeats_all_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, record = (tmp_path / name for name in ("a", "b", "record"))
     a.write_text("1")
     assert done([copy("one", a, b)], record) == ["one"]
@@ -82,8 +82,8 @@ def test_another_version_does_all_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert done([copy("one", a, b)], record) == []
 
 
-def test_two_stages_with_one_output(tmp_path: Path) -> None:
-    """As of test sets named `news`, with a shortlist, and `news.all`."""
+def test_two_stages_with_the_same_output_are_an_error(tmp_path: Path) -> None:
+    """Example: test sets named `news` (with a shortlist) and `news.all`."""
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("1")
     with pytest.raises(InputError, match=r"b: 'one' and 'two' would both write it\. Rename a test set"):
@@ -91,7 +91,7 @@ def test_two_stages_with_one_output(tmp_path: Path) -> None:
     assert not b.exists()
 
 
-def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
+def test_stages_before_a_failure_are_recorded(tmp_path: Path) -> None:
     a, b, record = tmp_path / "a", tmp_path / "b", tmp_path / "record"
     a.write_text("1")
 
@@ -105,7 +105,7 @@ def test_stages_before_a_failure_are_kept(tmp_path: Path) -> None:
 
 
 def make(target: Path, fails: bool) -> None:
-    """Write a file, or fail when the file of the other stage is there."""
+    """Write the file `first` and wait, or wait for this file and fail."""
     if not fails:
         target.write_text("made")
         time.sleep(60)
@@ -114,7 +114,7 @@ def make(target: Path, fails: bool) -> None:
     raise InputError("no luck")
 
 
-def test_what_was_made_but_not_recorded_is_made_again(tmp_path: Path) -> None:
+def test_unrecorded_output_is_made_again(tmp_path: Path) -> None:
     a, record = tmp_path / "a", tmp_path / "record"
     a.write_text("1")
     stages = [
@@ -129,7 +129,7 @@ def test_what_was_made_but_not_recorded_is_made_again(tmp_path: Path) -> None:
     assert done([copy("first", a, tmp_path / "first")], record) == ["first"]
 
 
-def test_what_is_not_of_an_earlier_run_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_output_of_no_earlier_run_is_an_error(tmp_path: Path) -> None:
     a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
     a.write_text("1")
     folder.mkdir()
@@ -142,7 +142,7 @@ def test_what_is_not_of_an_earlier_run_is_left_alone(tmp_path: Path) -> None:
     assert (folder / "weights").read_text() == "2"
 
 
-def test_a_folder_stays_until_its_successor_is_there(tmp_path: Path) -> None:
+def test_a_folder_is_kept_until_its_replacement_is_complete(tmp_path: Path) -> None:
     a, folder, record = tmp_path / "a", tmp_path / "model", tmp_path / "record"
     a.write_text("1")
     run_stages([train(a, folder, 1)], record)
@@ -155,11 +155,11 @@ def test_a_folder_stays_until_its_successor_is_there(tmp_path: Path) -> None:
 
 
 class Killed(BaseException):
-    """The process is gone: from here on nothing is done any more."""
+    """Simulated kill of the process. No code of the run continues after it."""
 
 
 class Killer:
-    """Lets so many moments pass, before and after each step on the disk, and then kills."""
+    """Raises `Killed` after `moments` moments. There is one moment before and one after each file system operation."""
 
     def __init__(self, moments: int) -> None:
         self._left = moments
@@ -176,10 +176,8 @@ class Killer:
             raise Killed
 
 
-def test_a_folder_that_was_made_is_not_made_again_wherever_the_run_was_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In its place is the old folder, the new one, or none, never a half; and each is made once."""
+def test_a_complete_folder_survives_a_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a kill, the path has the old folder, the new one or nothing, never a part. Each folder is made once."""
     steps = {"rename": Path, "replace": os, "unlink": os, "rmtree": shutil}
     killed, moments = True, 0
     while killed:
@@ -206,7 +204,7 @@ def test_a_folder_that_was_made_is_not_made_again_wherever_the_run_was_killed(
     assert moments > 10
 
 
-def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
+def test_a_moved_folder_is_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "a").write_text("1")
     names = ("a", "model", "record")
@@ -217,7 +215,7 @@ def test_a_folder_that_was_moved_is_up_to_date(tmp_path: Path) -> None:
     assert done([train(a, folder, 1)], record) == []
 
 
-def test_a_link_to_a_folder_that_was_moved_is_made_again(tmp_path: Path) -> None:
+def test_a_link_to_a_moved_folder_is_made_again(tmp_path: Path) -> None:
     def link(path: Path) -> Stage:
         def action() -> None:
             shutil.rmtree(path / "linked", ignore_errors=True)
@@ -237,7 +235,7 @@ def test_a_link_to_a_folder_that_was_moved_is_made_again(tmp_path: Path) -> None
 
 
 def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Stage:
-    """Make a folder beside its place, and note each time in `trainings`."""
+    """Make a folder at a temporary path, and append `settings` to the file `trainings` each time."""
 
     def make(path: str) -> None:
         weights = Path(path) / "weights"
@@ -254,8 +252,8 @@ def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Sta
     return Stage("train", (str(source),), settings, (str(folder),), action)
 
 
-def test_a_folder_in_which_another_process_is_at_work_is_not_replaced(tmp_path: Path) -> None:
-    """What was made in its stead waits for the next run."""
+def test_a_folder_that_another_process_uses_is_not_replaced(tmp_path: Path) -> None:
+    """The next run uses the new folder without making it again."""
     source, folder, record = tmp_path / "source", tmp_path / "model", tmp_path / "record"
     source.write_text("1")
     run_stages([train(source, folder, 1)], record)
@@ -268,7 +266,7 @@ def test_a_folder_in_which_another_process_is_at_work_is_not_replaced(tmp_path: 
 
 
 class Clock:
-    """Stands until somebody works."""
+    """A clock that advances only with `work`."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -285,7 +283,7 @@ class Clock:
 def lines(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, progress: None
 ) -> Callable[..., list[str]]:
-    """Run stages of 50, 1, 16 and 9 expected minutes that take some seconds, and return their lines."""
+    """Run stages with expected times of 50, 1, 16 and 9 minutes and given true seconds. Return the printed lines."""
     clock, a, record = Clock(), tmp_path / "a", tmp_path / "record"
     monkeypatch.setattr("rerank.experiment.stages.Clock", partial(StageClock, now=clock))
     names, minutes = ["train one", "join", "tune", "evaluate"], (50, 1, 16, 9)
@@ -308,7 +306,7 @@ def lines(
     return run
 
 
-def test_a_run_shows_the_time_of_long_stages_and_its_remaining_time(lines: Callable[..., list[str]]) -> None:
+def test_a_run_shows_stage_times_and_the_remaining_time(lines: Callable[..., list[str]]) -> None:
     assert lines(3000, 60, 960, 540) == [
         "train one (about 50 min), about 1 h 20 min left in total",
         "join (about 1 min), about 26 min left in total",
@@ -317,7 +315,7 @@ def test_a_run_shows_the_time_of_long_stages_and_its_remaining_time(lines: Calla
     ]
 
 
-def test_what_is_up_to_date_takes_no_time(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
+def test_stages_that_are_up_to_date_take_no_time(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
     lines(0, 0, 0, 0)
     (tmp_path / "tune").unlink()
     assert lines(0, 0, 960, 540) == [
@@ -328,21 +326,21 @@ def test_what_is_up_to_date_takes_no_time(tmp_path: Path, lines: Callable[..., l
     ]
 
 
-def test_what_reads_a_changed_file_is_expected_to_run(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
+def test_stages_with_changed_inputs_are_in_the_estimate(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
     lines(0, 0, 0, 0)
     (tmp_path / "a").write_text("2")
     assert lines(3000, 60, 960, 540)[0] == "train one (about 50 min), about 1 h 20 min left in total"
 
 
-def test_what_a_killed_writing_left_goes(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     a, b, record = tmp_path / "a", tmp_path / "b", tmp_path / "record"
     a.write_text("1")
-    halves = [tmp_path / ".b.abcd1234.temporary", tmp_path / ".record.abcd1234.temporary"]
+    leftovers = [tmp_path / ".b.abcd1234.temporary", tmp_path / ".record.abcd1234.temporary"]
     others = [tmp_path / ".c.abcd1234.temporary", tmp_path / ".b.abcd1234"]
-    for path in (*halves, *others):
+    for path in (*leftovers, *others):
         path.write_text("half")
     run_stages([copy("one", a, b)], record)
-    assert [path.exists() for path in (*halves, *others)] == [False, False, True, True]
+    assert [path.exists() for path in (*leftovers, *others)] == [False, False, True, True]
 
 
 def written(name: str, source: Path, target: Path) -> Stage:
@@ -353,7 +351,7 @@ def written(name: str, source: Path, target: Path) -> Stage:
     return Stage(name, (str(source),), None, (str(target),), action)
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_no_file_is_written_through_a_symbolic_link(tmp_path: Path) -> None:
     a, b, other, record = (tmp_path / name for name in ("a", "b", "other", "record"))
     a.write_text("1")
     other.write_text("of the user")
@@ -374,14 +372,14 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_no_folder_is_made_through_a_link(tmp_path: Path) -> None:
+def test_no_folder_is_made_through_a_symbolic_link(tmp_path: Path) -> None:
     a, folder, record, other = tmp_path / "a", tmp_path / "model", tmp_path / "record", tmp_path / "other"
     a.write_text("1")
     with pytest.raises(KeyboardInterrupt):
         run_stages([train(a, folder, 1, fails=True)], record)
-    (beside,) = tmp_path.glob(".model.training-*")
-    beside.rename(other)
-    beside.symlink_to(other)
+    (temporary,) = tmp_path.glob(".model.training-*")
+    temporary.rename(other)
+    temporary.symlink_to(other)
     assert done([train(a, folder, 1)], record) == ["train"]
     assert (folder / "weights").read_text() == "1"
     assert [path.name for path in other.rglob("*")] == ["model"]
@@ -399,7 +397,7 @@ def test_no_folder_is_made_through_a_link(tmp_path: Path) -> None:
     ],
     ids=lambda text: str(text[:12]),
 )  # fmt: skip
-def test_a_record_that_cannot_be_read(tmp_path: Path, text: "str | bytes") -> None:
+def test_a_damaged_record_is_an_error(tmp_path: Path, text: "str | bytes") -> None:
     a, record = tmp_path / "a", tmp_path / "record"
     a.write_text("1")
     record.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -407,7 +405,7 @@ def test_a_record_that_cannot_be_read(tmp_path: Path, text: "str | bytes") -> No
         run_stages([copy("one", a, tmp_path / "b")], record)
 
 
-def test_what_is_read_more_than_once_is_no_pipe(tmp_path: Path) -> None:
+def test_a_pipe_as_input_or_record_is_an_error(tmp_path: Path) -> None:
     pipe, record = tmp_path / "pipe", tmp_path / "record"
     os.mkfifo(pipe)
     with pytest.raises(InputError, match="pipe: a pipe or a device, expected a plain file"):
@@ -417,7 +415,7 @@ def test_what_is_read_more_than_once_is_no_pipe(tmp_path: Path) -> None:
         run_stages([copy("one", record, tmp_path / "b")], record)
 
 
-def test_a_missing_input_is_told_before_anything_is_done(tmp_path: Path) -> None:
+def test_missing_inputs_are_reported_before_any_stage_runs(tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("1")
     with pytest.raises(InputError, match="nowhere: No such file"):

@@ -1,4 +1,4 @@
-"""Features that are code run for experiment files of the user's own, and for others only if they are allowed."""
+"""Features that run code: allowed in the user's own experiment files, and elsewhere only with permission."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ CODE = {"Shell": "command:touch ran", "Mine": "mine_of_trust:Mine", "Installed":
 
 @pytest.fixture
 def file(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Write an experiment file with a line of features into a folder below the working folder."""
+    """Write an experiment file with a line of features into a folder inside the working directory."""
     (tmp_path / "below").mkdir()
     (tmp_path / "other").mkdir()
     write("below/mine_of_trust.py", "open('ran', 'w').close()\nclass Mine:\n    def __call__(self, sentences): ...\n")
@@ -33,14 +33,14 @@ def file(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 @pytest.mark.parametrize(("label", "text"), [item for item in CODE.items() if item[0] != "Installed"])
-def test_code_in_a_file_of_the_users_own(file: Callable[[str], Path], label: str, text: str) -> None:
+def test_code_in_the_users_own_file_is_allowed(file: Callable[[str], Path], label: str, text: str) -> None:
     path = file(f'{label} = "{text}"\n')
     assert list(read_experiment(str(path)).features) == [label]
 
 
 @pytest.mark.parametrize(("label", "text"), CODE.items())
 @pytest.mark.parametrize("way", ["elsewhere", "link", "owner"])
-def test_code_in_another_file_is_not_loaded(
+def test_code_in_a_foreign_file_is_not_loaded(
     command: Command, file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, label: str, text: str, way: str
 ) -> None:
     path, wanted = file(f'Len = "length"\n{label} = "{text}"\n'), "in a file that is not the user's own"
@@ -62,18 +62,18 @@ def test_code_in_another_file_is_not_loaded(
         assert "train.de: No such file" in command("run", path, "--allow-code")[2]
 
 
-def test_what_runs_no_code_is_read_from_anywhere(file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_file_without_code_is_allowed(file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     path = file('Len = "length"\n')
     monkeypatch.chdir("other")
     assert list(read_experiment(str(path)).features) == ["Len"]
 
 
 @pytest.mark.parametrize("label", ["A=command:touch ran;", "command:touch ran #", "mine_of_trust:Mine", "A=", ""])
-def test_a_label_is_no_part_of_a_request(file: Callable[[str], Path], label: str) -> None:
+def test_a_label_with_the_syntax_of_a_feature_is_an_error(file: Callable[[str], Path], label: str) -> None:
     with pytest.raises(InputError, match=r"label '.*': expected a letter"):
         read_experiment(str(file(f'"{label}" = "length"\n')), allow_code=True)
 
 
-def test_a_feature_is_text(file: Callable[[str], Path]) -> None:
+def test_a_feature_that_is_not_text_is_an_error(file: Callable[[str], Path]) -> None:
     with pytest.raises(InputError, match=r"e\.toml: features\.A: expected KIND\[:ARG\] as text, found 3"):
         read_experiment(str(file("A = 3\n")))

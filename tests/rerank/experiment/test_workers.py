@@ -17,7 +17,7 @@ from rerank.experiment.workers import Workers, _share, do_all, jobs_for
 
 
 def meet(mine: Path, other: Path) -> None:
-    """End only when another process is at work at the same time."""
+    """Return when another process runs at the same time, or fail after a minute."""
     mine.write_text(os.environ["OMP_NUM_THREADS"])
     for _ in range(600):
         if other.exists():
@@ -27,7 +27,7 @@ def meet(mine: Path, other: Path) -> None:
     raise InputError("nobody came")
 
 
-def tell(name: str) -> None:
+def log_variable(name: str) -> None:
     log.info(repr(os.environ.get(name)))
 
 
@@ -42,14 +42,14 @@ def fill() -> None:
 
 
 def linger(folder: Path) -> None:
-    """Write for a long time to a file that appears only when it is whole."""
+    """Write for a long time to a file that appears only when it is complete."""
     with open_output(str(folder / "whole")):
         (folder / "begun").write_text(str(os.getpid()))
         time.sleep(60)
 
 
 class SlowToLoad:
-    """An action whose process takes a while to read it, as one that imports a large library does."""
+    """An action that takes a while to unpickle, like one that imports a large library."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,11 +60,11 @@ class SlowToLoad:
         time.sleep(1)
 
     def __call__(self) -> None:
-        tell("HOME")
+        log_variable("HOME")
 
 
 def lingering(folder: Path) -> int:
-    """Wait for it to have begun, and return its process."""
+    """Wait until `linger` or `SlowToLoad` has started, and return its process id."""
     for _ in range(1200):
         if (folder / "begun").exists() and (folder / "begun").read_text():
             break
@@ -84,7 +84,9 @@ def has_ended(process: int) -> bool:
 
 
 @pytest.mark.usefixtures("progress")
-def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_run_at_a_time(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     one, two = tmp_path / "one", tmp_path / "two"
     do_all({"first": partial(meet, one, two), "second": partial(meet, two, one), "third": partial(meet, one, two)}, 2)
@@ -95,24 +97,24 @@ def test_two_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkey
 
 @pytest.mark.usefixtures("progress")
 @pytest.mark.parametrize("before", [None, "1"])
-def test_programs_of_a_process_find_the_environment_as_it_was(
+def test_a_worker_has_the_original_environment(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: "str | None"
 ) -> None:
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     if before:
         monkeypatch.setenv("PYTHONSAFEPATH", before)
-    do_all({"a": partial(tell, "PYTHONSAFEPATH")}, 2)
+    do_all({"a": partial(log_variable, "PYTHONSAFEPATH")}, 2)
     assert (capfd.readouterr().err, os.environ.get("PYTHONSAFEPATH")) == (f"a: {before!r}\n", before)
 
 
 @pytest.mark.usefixtures("progress")
-def test_one_at_a_time_is_in_this_process(capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_job_runs_in_this_process(capfd: pytest.CaptureFixture[str]) -> None:
     done: list[int] = []
     do_all({"a": lambda: done.append(1), "b": lambda: done.append(2)}, 1)
     assert (done, capfd.readouterr().err) == ([1, 2], "a\nb\n")
 
 
-def test_what_goes_wrong_ends_the_others(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_ends_the_other_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Workers(2) as workers, pytest.raises(InputError, match=r"^bad: no such thing$"):
         workers.start("long", partial(linger, tmp_path))
         process = lingering(tmp_path)
@@ -131,7 +133,7 @@ def test_what_goes_wrong_ends_the_others(tmp_path: Path, capfd: pytest.CaptureFi
         do_all({"full": fill}, 2)
 
 
-def test_what_has_ended_well_is_told_before_what_failed(tmp_path: Path) -> None:
+def test_success_is_reported_before_failure(tmp_path: Path) -> None:
     with Workers(2) as workers:
         workers.start("bad", partial(fail, "no such thing"))
         workers.start("good", os.getpid)
@@ -150,15 +152,15 @@ def advance(fractions: list[float]) -> None:
     raise InputError("failed")
 
 
-def test_the_progress_of_a_process_is_heard_before_its_error() -> None:
-    heard: list[tuple[str, Done | None]] = []
-    with Workers(1, lambda *report: heard.append(report)) as workers, pytest.raises(InputError, match="one: failed"):
+def test_progress_of_a_process_is_reported_before_its_error() -> None:
+    reports: list[tuple[str, Done | None]] = []
+    with Workers(1, lambda *report: reports.append(report)) as workers, pytest.raises(InputError, match="one: failed"):
         workers.start("one", partial(advance, [0.25, 0.5]))
         workers.wait()
-    assert heard == [("one", Done(0.0)), ("one", Done(0.25)), ("one", Done(0.75))]
+    assert reports == [("one", Done(0.0)), ("one", Done(0.25)), ("one", Done(0.75))]
 
 
-def test_a_process_leaves_interrupts_to_its_parent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_ignores_interrupts(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Workers(1) as pool:
         pool.start("slow", SlowToLoad(tmp_path))
         os.kill(lingering(tmp_path), signal.SIGINT)
@@ -179,7 +181,7 @@ def test_an_interrupt_during_the_start_of_a_process_ends_it(tmp_path: Path, monk
     assert not active_children()
 
 
-def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:
+def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     code = (
         "from functools import partial; from pathlib import Path; from rerank.experiment.workers import do_all\n"
         "from tests.rerank.experiment.test_workers import linger\n"
@@ -193,7 +195,7 @@ def test_nobody_outlives_a_killed_parent(tmp_path: Path) -> None:
     assert has_ended(process)
 
 
-def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_shares_of_cores_and_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
@@ -209,7 +211,7 @@ def test_shares_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert "CUDA_VISIBLE_DEVICES" not in _share(0, 2)
 
 
-def test_models_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_number_of_parallel_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rerank.experiment.workers.cores", lambda: 4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert [jobs_for(models, "auto") for models in (0, 1, 3, 9)] == [1, 1, 3, 4]

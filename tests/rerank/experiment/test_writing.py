@@ -42,7 +42,7 @@ NMT = "neural:back"
 
 
 @given(TABLES, TABLES, st.lists(TABLES, min_size=1, max_size=3), TEXTS)
-def test_what_is_written_is_read_back(
+def test_written_values_are_read_back(
     files: dict[str, Any], models: dict[str, Any], tests: list[Any], text: str
 ) -> None:
     values = {"start": text, "dev": files, "models": models, "test": tests}
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_back(
     assert toml.tomllib.loads(written) == values
 
 
-def test_comments_stand_above_keys_and_entries() -> None:
+def test_comments_are_above_their_keys_and_entries() -> None:
     values = {
         "output": "work",
         "test": [{"name": "news", "source": "news.de"}, {"name": "talks", "source": 'talks "b".dé'}],
@@ -59,12 +59,12 @@ def test_comments_stand_above_keys_and_entries() -> None:
         "features": {"NMT": "neural:back", "L M": "kenlm:x"},
         "tuning": {},
     }
-    remarks = {"": ["An experiment."], "dev": ["Weights are tuned on it."], "test": ["Many of them."]}
-    remarks |= {"models": ["6,000 pairs"], "features.NMT": ["One of us."]}
-    assert write_experiment(values, remarks) == TEXT
+    comments = {"": ["An experiment."], "dev": ["Weights are tuned on it."], "test": ["Many of them."]}
+    comments |= {"models": ["6,000 pairs"], "features.NMT": ["One of us."]}
+    assert write_experiment(values, comments) == TEXT
 
 
-def test_paths_from_another_folder_lead_to_the_same_files(tmp_path: Path) -> None:
+def test_moved_paths_lead_to_the_same_files(tmp_path: Path) -> None:
     values = {
         "start": "../moses.ini",
         "dev": {"source": "/abs/dev.de", "reference": ["dev.en"]},

@@ -21,7 +21,7 @@ def candidates(tmp_path: Path) -> Candidates:
     return collect(read_nbest(str(tmp_path / "list")))
 
 
-def test_a_list_becomes_arrays(candidates: Candidates) -> None:
+def test_a_list_is_converted_to_arrays(candidates: Candidates) -> None:
     assert candidates.space == FeatureSpace((("A", 2), ("B", 1)), ("s_x", "s_y"))
     assert candidates.sentences.tolist() == [2, 0]
     assert candidates.offsets.tolist() == [0, 2, 3]
@@ -33,23 +33,23 @@ def test_scores_are_dot_products_of_dense_and_sparse_values(candidates: Candidat
     weights = np.array([1.0, -1.0, 0.5, 2.0, -3.0])
     rows = candidates.matrix().toarray()
     np.testing.assert_allclose(candidates.scores(weights), rows @ weights, atol=1e-12)
-    shares = np.array([0.5, 0.25, 2.0])
-    np.testing.assert_allclose(candidates.sums(shares), shares @ rows, atol=1e-12)
+    factors = np.array([0.5, 0.25, 2.0])
+    np.testing.assert_allclose(candidates.sums(factors), factors @ rows, atol=1e-12)
 
 
-def test_some_of_the_sentences(candidates: Candidates) -> None:
+def test_select_sentences(candidates: Candidates) -> None:
     part = candidates.of(np.array([1, 0]))
     assert part.sentences.tolist() == [0, 2] and part.offsets.tolist() == [0, 1, 3]
     assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[2, 0, 1]].tolist()
 
 
-def test_some_of_the_candidates(candidates: Candidates) -> None:
+def test_select_candidates(candidates: Candidates) -> None:
     part = candidates.rows(np.array([1, 2]), candidates.sentences, np.array([0, 1, 2]))
     assert part.sentences.tolist() == [2, 0] and part.offsets.tolist() == [0, 1, 2]
     assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[1, 2]].tolist()
 
 
-def test_the_best_of_each_sentence_is_the_first_of_equals(candidates: Candidates) -> None:
+def test_the_first_of_equally_good_candidates_is_the_best(candidates: Candidates) -> None:
     assert candidates.best(np.array([1.0, 1.0, -5.0])).tolist() == [0, 2]
     assert candidates.best(np.array([1.0, 1.5, -5.0])).tolist() == [1, 2]
 

@@ -21,7 +21,7 @@ TEXTS = ["the house is old .", "the house is very old .", "house old", "this is 
 
 
 @given(st.lists(st.text("ab c\u00e4.", max_size=12), min_size=1, max_size=5))
-def test_pairs_have_the_chrf_of_sacrebleu(texts: list[str]) -> None:
+def test_pairwise_chrf_equals_sacrebleu(texts: list[str]) -> None:
     expected = [[sacrebleu.sentence_chrf(text, [reference]).score for reference in texts] for text in texts]
     np.testing.assert_allclose(pairwise_chrf(texts), expected, atol=1e-9)
 
@@ -31,8 +31,8 @@ def listed(write: Write) -> Path:
     return write("nbest", "".join(lines))
 
 
-def test_equal_probabilities_give_the_scores_of_mbrs() -> None:
-    """mbrs 0.1.8, DecoderMBR with MetricChrF, the candidates as references."""
+def test_equal_probabilities_give_the_scores_of_the_package_mbrs() -> None:
+    """Expected scores: mbrs 0.1.8, DecoderMBR with MetricChrF, with the candidates as references."""
     by_mbrs = [39.539505, 40.540421, 30.244371, 35.788685, 0.0, 16.666667]
     np.testing.assert_allclose(pairwise_chrf(TEXTS).mean(axis=1), by_mbrs, atol=1e-5)
 
@@ -48,7 +48,7 @@ def test_expected_chrf(write: Write, scale: float) -> None:
         assert value == pytest.approx(float(np.dot(gains, probabilities)), abs=1e-9)
 
 
-def test_the_command(write: Write, command: Command, tmp_path: Path) -> None:
+def test_rerank_with_mbr(write: Write, command: Command, tmp_path: Path) -> None:
     words = ["rerank", listed(write), "--weights", write("weights", "A= 1\n"), "--sentences", 1]
     assert command(*words)[1] == b"a\n"
     status, output, errors = command(*words, "--mbr", "chrf", "--mbr-scale", 0, "--nbest", tmp_path / "again")
@@ -68,7 +68,9 @@ def test_the_command(write: Write, command: Command, tmp_path: Path) -> None:
         (["--mbr", "chrf", "--mbr-scale", "nan"], "expected a number from 0, found 'nan'"),
     ],
 )
-def test_wrong_options(write: Write, capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+def test_wrong_options_are_errors(
+    write: Write, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
     words = ["rerank", listed(write), "--weights", write("weights", "A= 1\n"), "--sentences", 1]
     with pytest.raises(SystemExit, match="2"):
         main([*map(str, words), *options])

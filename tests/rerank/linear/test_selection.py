@@ -13,23 +13,23 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def test_of_equal_candidates_the_first_in_the_list_wins(command: Command, write: Write) -> None:
+def test_the_first_of_equally_good_candidates_is_chosen(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1\n0 ||| b ||| L= 2\n0 ||| c ||| L= 2\n")
     assert command("rerank", nbest, "--weights", write("w", "L= 1\n"))[1] == b"b\n"
 
 
-def test_the_text_is_written_as_it_was_read(command: Command, write: Write) -> None:
+def test_the_text_is_written_unchanged(command: Command, write: Write) -> None:
     nbest = write("list", b"0 |||  caf\xe9\xc2\xa0x  y  ||| L= 1\n1 |||  ||| L= 1\n")
     assert command("rerank", nbest, "--weights", write("w", "L= 1\n"))[1] == b"caf\xe9\xc2\xa0x  y\n\n"
 
 
-def test_lists_come_from_stdin(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_from_stdin(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"0 ||| a ||| L= 1\n")))  # type: ignore[arg-type]
     monkeypatch.setattr(sys, "stdin", stdin)
     assert command("rerank", "-", "--weights", write("w", "L= 1\n"))[1] == b"a\n"
 
 
-def test_one_line_a_source_sentence(command: Command, write: Write) -> None:
+def test_one_output_line_per_source_sentence(command: Command, write: Write) -> None:
     nbest, weights, source = write("list", "1 ||| b ||| L= 1\n"), write("w", "L= 1\n"), write("s", "x\ny\nz\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--source", source)
     assert (status, "sentence 0 has no candidates" in err) == (2, True)
@@ -43,7 +43,7 @@ def test_one_line_a_source_sentence(command: Command, write: Write) -> None:
     assert (status, "sentence 1 is beyond the source, which has 1 lines" in err) == (2, True)
 
 
-def test_a_missing_last_sentence_is_seen_with_the_source_only(command: Command, write: Write) -> None:
+def test_a_missing_last_sentence_is_an_error_with_a_source(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 2)
@@ -51,7 +51,7 @@ def test_a_missing_last_sentence_is_seen_with_the_source_only(command: Command, 
     assert (status, f"{ends}. --on-missing blank or FILE fills the missing lines\n" in err) == (2, True)
 
 
-def test_a_decoder_that_stopped_is_named_and_not_a_gap_within_the_list(
+def test_a_list_that_ends_early_differs_from_a_gap(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, weights = b"0 ||| a ||| L= 1\n0 ||| b ||| L= 0\n", write("w", "L= 1\n")
@@ -65,15 +65,15 @@ def test_a_decoder_that_stopped_is_named_and_not_a_gap_within_the_list(
     assert (status, "gap:2: sentence 1 has no candidates. --on-missing" in err) == (2, True)
 
 
-def test_falling_ids_cannot_be_written_in_order(command: Command, write: Write) -> None:
+def test_decreasing_ids_are_an_error(command: Command, write: Write) -> None:
     nbest = write("list", "1 ||| b ||| L= 1\n0 ||| a ||| L= 1\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\n"), "--on-missing", "blank")
     assert status == 2
     assert "list:2: sentence 0 comes after sentence 1" in err
 
 
-def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
-    """A list that was not scored is an error; what Moses never prints and sparse weights are not."""
+def test_weights_without_a_feature_in_the_list(command: Command, write: Write) -> None:
+    """This is an error, except for sparse features and features that Moses never prints."""
     nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\nUnknownWordPenalty0= 1\np_x= 2\n")
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
@@ -81,7 +81,7 @@ def test_weights_and_features_must_fit(command: Command, write: Write) -> None:
     assert f"list:1: no feature NMT, but {weights} has a weight for it. Is this list the scored one?" in err
 
 
-def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command, write: Write) -> None:
+def test_the_error_for_a_list_without_labels_explains_the_weights(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| 1 2 ||| 0\n"), write("w", "[weight]\nL= 1\nD= 2\n")
     hint = "The list has no labels: write its weights in a line 'Unlabelled= …', in the order of `moses -show-weights`"
     arguments = (nbest, "--reference", write("r", "b\n"), "--initial-weights", weights)
@@ -89,8 +89,8 @@ def test_the_order_of_weights_of_a_list_without_labels_is_told(command: Command,
         assert (status, hint in err) == (2, True)
 
 
-def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, write: Write) -> None:
-    """A name with `_` is taken for a sparse feature; others without a weight are 0 by design, as in Moses."""
+def test_one_warning_if_no_sparse_feature_has_a_weight(command: Command, write: Write) -> None:
+    """A name with `_` is a sparse feature. As in Moses, sparse features without a weight have weight 0."""
     nbest = write("list", "0 ||| b ||| L= 1 NMT_fwd= 3 pl_1= 1 pl_2= 1 pl_3= 1\n")
     weights = write("w", "L= 1\n")
     status, _, err = command("rerank", nbest, "--weights", weights)
@@ -101,14 +101,14 @@ def test_one_warning_where_no_sparse_feature_has_a_weight(command: Command, writ
     assert "warning" not in command("rerank", nbest, "--weights", write("w", "[weight]\nL= 1\npl_9= 2\n"))[2]
 
 
-def test_two_outputs_in_one_place(command: Command, write: Write) -> None:
+def test_two_outputs_to_the_same_file_are_an_error(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| b ||| L= 1\n"), write("w", "L= 1\n")
     status, out, err = command("rerank", nbest, "--weights", weights, "--nbest", "-")
     assert (status, out) == (2, b"")
     assert "--output and --nbest name the same file or folder" in err
 
 
-def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:
+def test_choose_by_the_total_of_the_decoder(tmp_path: Path, write: Write) -> None:
     nbest = write(
         "list", "0 ||| a ||| L= 1 ||| -2\n0 ||| b ||| L= 1 ||| -1\n0 ||| c ||| L= 1 ||| -1\n2 ||| d ||| L= 1\n"
     )
@@ -118,7 +118,7 @@ def test_the_choice_of_the_decoder(tmp_path: Path, write: Write) -> None:
         choose_by_total(str(nbest), read_replacements(None, 3, "error"), str(tmp_path / "out"))
 
 
-def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Command, write: Write) -> None:
+def test_a_very_large_id_is_an_error(command: Command, write: Write) -> None:
     nbest, weights = write("list", f"0 ||| a ||| L= 1\n{10**17} ||| b ||| L= 1\n"), write("w", "L= 1\n")
     near, blank = write("near", "0 ||| a ||| L= 1\n"), ("--on-missing", "blank")
     status, out, err = command("rerank", nbest, "--weights", weights, *blank, "--output", write("o", ""))
@@ -129,8 +129,8 @@ def test_an_id_far_beyond_all_others_is_no_reason_to_write_for_ever(command: Com
     assert command("rerank", near, "--weights", weights, "--sentences", 1001, *blank)[1] == b"a\n" + b"\n" * 1000
 
 
-def test_the_new_totals_lead_other_tools_to_the_same_choice(command: Command, sample: Path, tmp_path: Path) -> None:
-    """As topbest.py of Moses reads a list: the first of the highest fourth fields of each sentence."""
+def test_new_totals_give_other_tools_the_same_choice(command: Command, sample: Path, tmp_path: Path) -> None:
+    """Like topbest.py of Moses, which chooses the first candidate with the highest total."""
     weights = tmp_path / "weights.ini"
     weights.write_text((sample / "moses.ini").read_text().replace("LM0= ", "LM0= -"))
     output, nbest = tmp_path / "out", tmp_path / "nbest"
@@ -144,7 +144,7 @@ def test_the_new_totals_lead_other_tools_to_the_same_choice(command: Command, sa
     assert len(highest) == 400
 
 
-def test_segmentation_marks_are_allowed_in_the_list_and_in_the_output_of_moses(command: Command, write: Write) -> None:
+def test_segmentation_marks_are_allowed_in_list_and_moses_output(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a |0-0| ||| L= 1 ||| 1\n0 ||| b |0-0| ||| L= 2 ||| 0\n")
     rerank = ("rerank", nbest, "--weights", write("w", "L= 1\n"), "--moses-output")
     for text, unlisted in (("a |0-0| \n", False), ("c |0-0| \n", True)):
@@ -154,7 +154,7 @@ def test_segmentation_marks_are_allowed_in_the_list_and_in_the_output_of_moses(c
 
 
 def test_the_feature_rest_has_weight_1(command: Command, write: Write) -> None:
-    """It is a part of Moses' total, also where the weights are those of Moses."""
+    """`Rest` is a part of the Moses total, so it has weight 1 even if the weight file does not list it."""
     nbest = write("list", "0 ||| a ||| L= 1 Rest= -5 ||| -4\n0 ||| b ||| L= 0 Rest= 0 ||| 0\n")
     weights = write("w", "[weight]\nL= 1\n")
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")

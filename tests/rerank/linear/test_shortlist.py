@@ -18,13 +18,13 @@ LINES = [
 
 
 def shorten(write: Write, size: int, same: str = "", weights: str = "F= 1\n") -> bytes:
-    """Return the content of the shorter list."""
+    """Return the content of the shortened list."""
     nbest, by_name, output = write("list", b"".join(LINES)), write("w", weights), write("output", "")
     shorten_list(str(nbest), str(by_name), size, str(output), same)
     return output.read_bytes()
 
 
-def test_lines_of_the_best_candidates_stay_as_they_are(write: Write) -> None:
+def test_lines_of_the_best_candidates_do_not_change(write: Write) -> None:
     assert shorten(write, 2) == LINES[1] + LINES[3] + LINES[4]
 
 
@@ -32,7 +32,7 @@ def test_the_candidate_with_the_highest_total_is_kept(write: Write) -> None:
     assert shorten(write, 1, weights="F= -1\n") == LINES[0] + LINES[1] + LINES[4]
 
 
-def test_lines_come_from_a_list_with_more_features(write: Write) -> None:
+def test_lines_may_come_from_a_list_with_more_features(write: Write) -> None:
     more = [line.replace(b" ||| -", b" G= 2 ||| -") for line in LINES]
     assert shorten(write, 2, str(write("more", b"".join(more)))) == more[1] + more[3] + more[4]
 

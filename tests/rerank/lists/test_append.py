@@ -25,7 +25,9 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def test_scores_are_appended_and_all_else_stays(command: Command, sample: Path, models: dict[str, Path]) -> None:
+def test_scores_are_appended_and_other_fields_do_not_change(
+    command: Command, sample: Path, models: dict[str, Path]
+) -> None:
     nbest, source = sample / "test.nbest.gz", sample / "test.de"
     features = [f"NMT=neural:{models['forward']}", f"Back=neural:{models['backward']}", "length"]
     requests = [argument for feature in features for argument in ("--feature", feature)]
@@ -50,7 +52,7 @@ def test_scores_are_appended_and_all_else_stays(command: Command, sample: Path, 
 
 
 def test_a_tab_in_a_source_separates_words(command: Command, write: Write, models: dict[str, Path]) -> None:
-    """Four words, four phrases of one word, none unaligned, all steps monotone."""
+    """Expected: four words, four phrases of one word, no unaligned words, all steps monotone."""
     nbest = write("list", "0 ||| the house is small  ||| A= 1 ||| 0 ||| 0-0 1-1 2-2 3-3\n")
     kinds = ("P=phrases", f"N=neural:{models['forward']}", f"L=links:{models['forward']}", "C=copied")
     features = [part for kind in kinds for part in ("--feature", kind)]
@@ -64,17 +66,17 @@ def test_a_tab_in_a_source_separates_words(command: Command, write: Write, model
 @pytest.mark.parametrize(
     ("first", "second", "phrases", "warned"),
     [
-        ("0-0 1-1", "1-1 2-1", "1 2 -1 -1 0", True),  # the link 2-1 is left out, 1-1 stays
+        ("0-0 1-1", "1-1 2-1", "1 2 -1 -1 0", True),  # the link 2-1 is omitted, 1-1 is kept
         ("0-0 1-1 2-2 3-3", "1-1 2-1", "1 2 0 -1 1", False),  # links 0-0 and 1-0
         ("1-1 2-2", "1-1", "1 2 -1 -1 1", False),  # a grammar that does not link <s> and </s>: the link 0-0
         ("0-0 1-1", "1-1", "1 2 -1 -1 0", False),
     ],
 )
 @pytest.mark.parametrize("turned", [False, True])
-def test_links_are_numbered_as_those_of_most_lines(
+def test_numbering_of_links_follows_the_majority_of_lines(
     command: Command, write: Write, first: str, second: str, phrases: str, warned: bool, turned: bool
 ) -> None:
-    """Phrases, their mean words, unaligned source and target words, monotone steps; `validate` warns of the same."""
+    """Values: phrases, mean length, unaligned source and target words, monotone steps. `validate` also warns."""
     lines = [f"0 ||| a b ||| L= 1 ||| 0 ||| {links}\n" for links in (first, second)]
     nbest, source = write("list", "".join(lines[::-1] if turned else lines)), write("source", "x y\n")
     status, out, err = command("score", nbest, "--source", source, "--feature", "phrases")
@@ -85,7 +87,7 @@ def test_links_are_numbered_as_those_of_most_lines(
     assert (b"word alignments of 1 line point beyond the end of the source" in report) == warned
 
 
-def test_links_are_numbered_as_those_of_sentences_before(command: Command, write: Write) -> None:
+def test_numbering_of_links_follows_earlier_sentences(command: Command, write: Write) -> None:
     lines = [f"{n} ||| a b ||| L= 1 ||| 0 ||| {links}\n" for n, links in enumerate(("1-1 2-1", "0-0 1-1", "1-1 2-1"))]
     arguments = ("score", write("list", "".join(lines)), "--source", write("source", "x y\n" * 3))
     status, out, _ = command(*arguments, "--feature", "P=phrases")
@@ -94,7 +96,7 @@ def test_links_are_numbered_as_those_of_sentences_before(command: Command, write
 
 
 def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Path]) -> None:
-    """Its score is that of its network read with the two sides exchanged."""
+    """The score equals that of its network with source and target exchanged."""
     import torch
 
     from features.models.batches import pad
@@ -123,7 +125,7 @@ def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Pa
         ("0 ||| a ||| L= 1", "My_L=length", "label 'My_L'"),
     ],
 )
-def test_what_cannot_be_scored(
+def test_wrong_lists_and_features_are_errors(
     command: Command, write: Write, tmp_path: Path, line: str, feature: str, message: str
 ) -> None:
     out = tmp_path / "out"
@@ -138,11 +140,11 @@ def test_what_cannot_be_scored(
 @pytest.mark.parametrize(
     "features", [["Own=neural:{forward}"], ["Own=neural:{forward}", "Far=agreement:{forward},{backward}"]]
 )
-def test_a_killed_scoring_goes_on_where_it_was(
+def test_an_interrupted_scoring_is_resumed(
     command: Command, sample: Path, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     features: list[str],
 ) -> None:  # fmt: skip
-    """Also where features look at attention, which no cache keeps. Without a trace once the list is whole."""
+    """This includes features of attention, which are not cached. A complete list has no journal."""
     monkeypatch.setattr(reader, "GROUP", {"cpu": 64})
     nbest, requests = tmp_path / "list", [part for each in features for part in ("--feature", each.format(**models))]
     nbest.write_bytes(
@@ -168,7 +170,7 @@ def test_a_killed_scoring_goes_on_where_it_was(
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
 
 
-def test_what_another_model_said_of_an_unfinished_list_is_not_taken(
+def test_scores_of_another_model_are_not_resumed(
     command: Command, write: Write, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nbest, source = write("list", "0 ||| the doctors ||| L= 1\n1 ||| bad"), write("source", "die ärzte\n" * 2)
@@ -207,7 +209,7 @@ def test_a_value_that_is_not_finite_is_an_error(
 
 
 def peak_kib(arguments: list[str]) -> int:
-    """Peak memory of a run of the command line; `ru_maxrss` would count what this process had when it forked."""
+    """Return the peak memory of a command in KiB. `ru_maxrss` would include memory of the forking process."""
     if not Path("/proc/self/status").exists():
         pytest.skip("no /proc here to read the peak of a process from")
     code = (
@@ -223,7 +225,7 @@ def peak_kib(arguments: list[str]) -> int:
 def test_memory_does_not_grow_with_the_number_of_sentences(
     tmp_path: Path, sample: Path, models: dict[str, Path]
 ) -> None:
-    """A list joined 15 times needs the same peak, to within 20 %, as joined five times, which fills a batch."""
+    """A list repeated 15 times has the same peak (within 20 %) as one repeated five times, which fills a batch."""
     with gzip.open(sample / "dev.nbest.gz") as stream:
         lines = [line for line in stream if int(line.split(b" ", 1)[0]) < 25]
     source = (sample / "dev.de").read_bytes().split(b"\n")[:25]
@@ -253,7 +255,7 @@ def test_memory_does_not_grow_with_the_number_of_sentences(
 def test_memory_for_long_candidates_is_bounded(
     write: Write, tmp_path: Path, models: dict[str, Path], feature: str, limit: int
 ) -> None:
-    """In MiB, what ten candidates of a thousand words take more than ten of one word."""
+    """`limit` is the additional MiB for ten candidates of a thousand words, compared with candidates of one word."""
     peaks = []
     for words in (1, 1000):
         lines = [f"0 ||| {place}{' a' * (words - 1)} ||| L= 1 ||| 0\n" for place in range(10)]
@@ -273,7 +275,7 @@ def test_memory_for_long_candidates_is_bounded(
 @pytest.mark.parametrize(
     ("model", "wanted"), [("forward", "score: 0 of 1 (step 3 of 5)"), ("backward", "score: 0 of 1 (candidate 2 of 2)")]
 )
-def test_progress_is_told_within_a_sentence(
+def test_progress_is_shown_within_a_sentence(
     command: Command, write: Write, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, model: str, wanted: str
 ) -> None:
     monkeypatch.setattr("features.progress.PAUSE", -1.0)
@@ -283,7 +285,7 @@ def test_progress_is_told_within_a_sentence(
     assert wanted in err.splitlines()
 
 
-def test_files_of_features_that_are_not_of_the_list(write: Write, tmp_path: Path) -> None:
+def test_feature_files_of_another_list_are_errors(write: Write, tmp_path: Path) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= 2 ||| 0\n")
     whole, output = write("whole", "A= 1\nA= 2\n"), tmp_path / "joined"
     join_features(str(nbest), [str(whole), str(write("other", "B= 3 4\nB= 5 6\n"))], str(output))
@@ -294,14 +296,14 @@ def test_files_of_features_that_are_not_of_the_list(write: Write, tmp_path: Path
                 join_features(str(nbest), parts, str(output))
 
 
-def test_empty_lines_that_are_left_out_are_told(command: Command, write: Write) -> None:
+def test_omitted_empty_lines_are_a_warning(command: Command, write: Write) -> None:
     nbest, source = write("list", "0 ||| a ||| L= 1\n\n\n"), write("source", "x\n")
     status, out, err = command("score", nbest, "--source", source, "--feature", "length")
     assert (status, out) == (0, b"0 ||| a ||| L= 1 Length0= 1\n")
     assert f"warning: {nbest}: 2 empty lines, the first is line 2, which the scored list does not have\n" in err
 
 
-def test_words_that_a_candidate_does_not_have(command: Command, write: Write) -> None:
+def test_missing_and_invalid_alignments_are_errors(command: Command, write: Write) -> None:
     nbest = write("list", f"0 ||| a ||| L= 1 ||| 0 ||| 0-0\n0 ||| b ||| L= 1 ||| 0 ||| {'1' * 5000}-0 0-7\n")
     arguments = ("score", nbest, "--source", write("source", "x\n"), "--feature", "phrases")
     status, _, err = command(*arguments)
@@ -312,7 +314,9 @@ def test_words_that_a_candidate_does_not_have(command: Command, write: Write) ->
 
 
 @pytest.mark.parametrize("name", ["n" * 250, "a\nb"])
-def test_lists_of_any_name(command: Command, write: Write, tmp_path: Path, models: dict[str, Path], name: str) -> None:
+def test_unusual_file_names_of_lists(
+    command: Command, write: Write, tmp_path: Path, models: dict[str, Path], name: str
+) -> None:
     nbest, source = write(name, "0 ||| the doctors ||| L= 1\n"), write(f"s{name[1:]}", "die Ärzte\n")
     arguments = ("--feature", f"N=neural:{models['forward']}", "--device", "cpu", "--output", tmp_path / f"o{name[1:]}")
     status, _, err = command("score", nbest, "--source", source, *arguments)
@@ -325,7 +329,7 @@ def lengths(*sentences: Sentence) -> Array:
     return np.array([[float(len(hypothesis))] for each in sentences for hypothesis in each.hypotheses])
 
 
-def test_the_largest_difference_is_found_whatever_the_order() -> None:
+def test_the_largest_difference_is_found_in_any_order() -> None:
     sentences = [Sentence(n, ("x",), tuple(("a",) * k for k in range(n + 1))) for n in range(9)]
     for size in (1, 7, 45, 99):
         sample = Sample(size, random.Random(size))
@@ -339,7 +343,7 @@ def test_the_largest_difference_is_found_whatever_the_order() -> None:
     assert Sample(3, random.Random(1)).largest_difference(0, lengths) == (0, 0.0)
 
 
-def test_every_candidate_is_as_likely(rounds: int = 3000) -> None:
+def test_all_candidates_are_sampled_with_equal_probability(rounds: int = 3000) -> None:
     counts = np.zeros(6)
     for seed in range(rounds):
         sample = Sample(2, random.Random(seed))
@@ -350,7 +354,7 @@ def test_every_candidate_is_as_likely(rounds: int = 3000) -> None:
     np.testing.assert_allclose(counts / rounds, 1 / 3, atol=0.05)
 
 
-def test_the_command_tells_the_difference(
+def test_verify_prints_the_largest_difference(
     command: Command, sample: Path, models: dict[str, Path], tmp_path: Path
 ) -> None:
     nbest = tmp_path / "list"
@@ -366,7 +370,7 @@ def test_the_command_tells_the_difference(
     assert lines["A"].startswith("A: 20 candidates")
 
 
-def test_features_of_the_lines_are_verified_too(command: Command, write: Write, models: dict[str, Path]) -> None:
+def test_verify_features_of_alignments(command: Command, write: Write, models: dict[str, Path]) -> None:
     nbest = write("list", "".join(f"0 ||| {text} ||| L= 1 ||| 0 ||| 0-0\n" for text in ("a b", "a", "c a")))
     arguments = ("score", nbest, "--source", write("source", "x\n"), "--feature", f"A=links:{models['forward']}")
     status, _, err = command(*arguments, "--verify", 3, "--device", "cpu")

@@ -18,23 +18,23 @@ def sentence(number: int) -> SentenceList:
     return SentenceList(number, (parse_line(f"{number} ||| a ||| L= 1\n".encode(), 1),), "list")
 
 
-def test_a_tab_separates_words_of_a_source_that_grows() -> None:
+def test_a_tab_separates_words_of_a_growing_source() -> None:
     assert growing("\ufeffthe\thouse\n").line(sentence(0)) == "the house"
 
 
-def test_markup_in_a_source_that_grows_is_an_error() -> None:
+def test_markup_in_a_growing_source_is_an_error() -> None:
     sources = growing("the house\na <wall/> b\n")
     assert sources.line(sentence(0)) == "the house"
     with pytest.raises(InputError, match="source:2: '<wall/>' is markup for Moses' -xml-input"):
         sources.line(sentence(1))
 
 
-def test_a_source_that_grows_is_no_sgml() -> None:
+def test_a_growing_source_in_sgml_is_an_error() -> None:
     with pytest.raises(InputError, match="source:1: SGML or XML"):
         growing('<srcset setid="a" srclang="any">\n').line(sentence(0))
 
 
-def test_sources_of_a_group_are_read_when_its_candidates_are_there() -> None:
+def test_sources_are_read_after_the_candidates_of_a_group() -> None:
     written: list[int] = []
 
     def lines() -> Iterator[str]:

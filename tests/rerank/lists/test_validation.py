@@ -9,7 +9,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def test_the_sample_has_no_fault(command: Command, sample: Path) -> None:
+def test_the_sample_is_valid(command: Command, sample: Path) -> None:
     status, out, _ = command(
         "validate", sample / "dev.nbest.gz", "--source", sample / "dev.de", "--reference", sample / "dev.en"
     )
@@ -22,7 +22,7 @@ def test_the_sample_has_no_fault(command: Command, sample: Path) -> None:
     assert text.endswith("errors: 0, warnings: 0\n")
 
 
-def test_every_fault_is_told_with_its_line(command: Command, write: Write) -> None:
+def test_all_errors_are_reported_with_their_lines(command: Command, write: Write) -> None:
     nbest = write(
         "list",
         "0 ||| a ||| L= 1 ||| 0 ||| 0-1=0-1 2=2 ||| 0-0 \n"
@@ -66,7 +66,7 @@ def test_warnings(command: Command, write: Write) -> None:
     assert status == 2
 
 
-def test_regrouping_sorts_by_id_and_keeps_the_order_inside(command: Command, write: Write, tmp_path: Path) -> None:
+def test_regroup_sorts_by_id_and_keeps_the_order_of_candidates(command: Command, write: Write, tmp_path: Path) -> None:
     nbest = write("list", "1 ||| c ||| L= 1\n\n0 ||| a ||| L= 1\r\n1 ||| b ||| L= 1\n0 ||| d ||| L= 1")
     assert command("validate", nbest, "--regroup", "--output", tmp_path / "out")[0] == 0
     expected = b"0 ||| a ||| L= 1\r\n0 ||| d ||| L= 1\n1 ||| c ||| L= 1\n1 ||| b ||| L= 1\n"
@@ -74,12 +74,12 @@ def test_regrouping_sorts_by_id_and_keeps_the_order_inside(command: Command, wri
 
 
 @pytest.mark.parametrize("option", ["--source", "--reference", "--weights"])
-def test_regrouping_has_no_report(option: str, command: Command, write: Write) -> None:
+def test_report_options_with_regroup_are_errors(option: str, command: Command, write: Write) -> None:
     status, _, err = command("validate", write("list", "0 ||| a ||| F= 1 ||| 1\n"), "--regroup", option, "x")
     assert status == 2 and f"{option} is for the report, which --regroup does not make" in err
 
 
-def test_regrouping_tells_how_many_sentences_were_scattered(command: Command, write: Write) -> None:
+def test_regroup_prints_the_number_of_scattered_sentences(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1\n1 ||| b ||| L= 1\n0 ||| c ||| L= 1\n")
     assert "were not adjacent: 1\n" in command("validate", nbest, "--regroup")[2]
 
@@ -94,25 +94,25 @@ def test_order_and_coverage(command: Command, write: Write) -> None:
     assert "warning: 3 of 5 sentences have no candidates, the first is 2" in text
 
 
-def test_an_empty_list(command: Command, write: Write) -> None:
+def test_an_empty_list_is_an_error(command: Command, write: Write) -> None:
     status, out, _ = command("validate", write("list", ""))
     assert status == 2
     assert "no line of the list can be read" in out.decode()
 
 
-def test_the_source_of_another_set_is_seen_by_the_alignment(command: Command, sample: Path) -> None:
+def test_alignments_reveal_the_source_of_another_set(command: Command, sample: Path) -> None:
     out = command("validate", sample / "test.nbest.gz", "--source", sample / "dev.de")[1].decode()
     assert "lines point beyond the end of the source. Does it belong to this list?" in out
 
 
-def test_an_id_that_comes_again_beyond_a_short_source(command: Command, write: Write) -> None:
+def test_a_repeated_id_outside_a_short_source(command: Command, write: Write) -> None:
     lines = [f"{sentence} ||| a ||| L= 1 ||| 0 ||| 0-9\n" for sentence in (0, 3, 3, 1, 3, 3)]
     status, out, _ = command("validate", write("list", "".join(lines)), "--source", write("source", "x\ny\n"))
     assert status == 2
     assert b"list:2: sentence 3 is beyond" in out and b"list:5: sentence 3 comes again after others" in out
 
 
-def test_empty_lines_are_told(command: Command, write: Write) -> None:
+def test_empty_lines_are_a_warning(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n\n1 ||| b ||| L= 2 ||| 0\n\n")
     status, out, _ = command("validate", nbest)
     assert status == 0
@@ -134,7 +134,7 @@ def test_a_blank_line_of_the_only_reference_is_not_missing(command: Command, wri
     assert out.endswith("errors: 0, warnings: 0\n")
 
 
-def test_a_feature_with_another_number_of_weights(command: Command, write: Write) -> None:
+def test_a_feature_with_another_number_of_weights_is_an_error(command: Command, write: Write) -> None:
     nbest, weights = write("list", "0 ||| a ||| T= 1 2 ||| 0\n"), write("w", "T= 1\n")
     fault = "feature 'T' has 2 values in the list and 1 weight"
     status, out, _ = command("validate", nbest, "--weights", weights)
@@ -147,14 +147,14 @@ def test_a_feature_with_another_number_of_weights(command: Command, write: Write
     assert (status, f"{nbest}:1: feature 'rest': {fault} in {weights}\n" in err) == (2, True)
 
 
-def test_a_total_that_cannot_be_read(command: Command, write: Write) -> None:
+def test_a_total_that_is_not_a_number_is_a_warning(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| A= 1 ||| -1\n0 ||| b ||| A= 1 ||| xx\n0 ||| c ||| A= 1 ||| nan\n")
     status, out, _ = command("validate", nbest)
     assert status == 0 and f"warning: {nbest}:2: no total in the fourth field, found 'xx'. Features" in out.decode()
 
 
 def test_tabs_in_a_list_and_a_reference(command: Command, write: Write) -> None:
-    """A source is split at them, so they mean nothing there; lists and references are not."""
+    """Sources are split at tabs, so their tabs are no warning. Lists and references are not split at tabs."""
     nbest = write("list", "0 ||| a b ||| L= 1\n0 ||| a\tb ||| L= 1\n0 ||| c\td ||| L= 1\n")
     texts = ("--source", write("source", "x\ty\n"), "--reference", write("reference", "\ta b\t\n"))
     status, out, _ = command("validate", nbest, *texts, "--reference", write("other", "a\tb\n"))
@@ -169,7 +169,7 @@ def test_links_of_a_source_with_tabs_are_inside_it(command: Command, write: Writ
     assert command("validate", nbest, "--source", write("source", "w\tx\ty\tz\n"))[1].endswith(b"warnings: 0\n")
 
 
-def test_markup_in_a_source_is_a_fault(command: Command, write: Write) -> None:
+def test_markup_in_a_source_is_an_error(command: Command, write: Write) -> None:
     nbest, source = write("list", "0 ||| a ||| L= 1\n"), write("source", 'a <n translation="b">y</n>\n')
     status, out, _ = command("validate", nbest, "--source", source)
     assert status == 2 and out.decode().endswith("errors: 1, warnings: 0\n")
@@ -198,19 +198,19 @@ CHART = [LINE.format(0, "0-0 1-1 2-2 3-3 "), LINE.format(0, "0-0 1-2 2-1 3-3 ")]
     [
         (PHRASES, 0, 0),
         ([*PHRASES, LINE.format(0, "0-0 2-1 ")], 3, 0),
-        ([*PHRASES, LINE.format(0, "1-0 2-1 ")], 3, 0),  # alone it might be one of a chart decoder
+        ([*PHRASES, LINE.format(0, "1-0 2-1 ")], 3, 0),  # this line alone could be from a chart decoder
         ([*PHRASES, LINE.format(0, "0-0 1-2 ")], 0, 3),
-        ([*PHRASES, LINE.format(0, "0-0 3-3 ")], 0, 0),  # both are the last of a chart decoder
+        ([*PHRASES, LINE.format(0, "0-0 3-3 ")], 0, 0),  # both are end-of-sentence links of a chart decoder
         ([*PHRASES, LINE.format(0, "0-0 3-2 ")], 3, 3),
         (CHART, 0, 0),
         ([LINE.format(0, "1-1 2-2 "), LINE.format(0, "1-2 ")], 0, 0),  # a grammar that does not link <s> and </s>
         ([*CHART, LINE.format(0, "0-0 1-1 2-2 4-3 ")], 3, 0),
     ],
 )
-def test_links_right_behind_the_last_word(
+def test_alignment_links_after_the_last_word(
     command: Command, write: Write, lines: list[str], source: int, target: int
 ) -> None:
-    """In a list of a chart decoder these are of `</s>`; numbers are those of the line, 0 for none."""
+    """Chart decoders have such links, for `</s>`. `source` and `target` are lines with a warning, 0 for none."""
     nbest = write("list", "".join(lines))
     behind = f"{nbest}:{{}}: word alignments of 1 line point beyond the end of the "
     wanted = [f"{behind.format(source)}source. Does it belong to this list?"] * bool(source)
@@ -218,7 +218,7 @@ def test_links_right_behind_the_last_word(
     assert warnings_of(command, nbest, "--source", write("source", "x y\n")) == wanted
 
 
-def test_links_beyond_the_translation_are_seen_without_the_source(command: Command, write: Write) -> None:
+def test_links_after_the_translation_are_found_without_the_source(command: Command, write: Write) -> None:
     nbest = write("list", "".join([*PHRASES, LINE.format(1, "0-0 5-2 ")]))
     assert warnings_of(command, nbest) == [
         f"{nbest}:3: word alignments of 1 line point beyond the end of the translation"
@@ -242,7 +242,7 @@ def test_links_beyond_the_translation_are_seen_without_the_source(command: Comma
         (["0-1=0-1 2=3 ||| 0-0 "], True, ["1: segmentations of 1 line have phrases beyond the end of the translation"]),
     ],
 )
-def test_segmentations_that_do_not_fit_the_sentence(
+def test_wrong_segmentations_are_warnings(
     command: Command, write: Write, fields: list[str], known: bool, wanted: list[str]
 ) -> None:
     nbest = write("list", "".join(f"0 ||| a b c ||| L= 1 ||| 0 ||| {field}\n" for field in fields))
@@ -266,7 +266,7 @@ TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 
         ([WHOLE.rstrip()], ""),
         ([WHOLE, "1 |||  ||| L= 0 ||| 0 ||| "], ""),  # an empty translation
         ([WHOLE, "1 ||| a b c ||| L= 1 ||| -1.5 ||| 0-0 1-1 "], ""),  # the last word has no link
-        ([WHOLE, "1 ||| a b c ||| L= 1 ||| -1.5 ||| "], ""),  # no word has one
+        ([WHOLE, "1 ||| a b c ||| L= 1 ||| -1.5 ||| "], ""),  # no word has a link
         (["0 |||  ||| L= 0 ||| 0 ||| \n", "1 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 "], ""),
         (["0 |||  ||| L= 0 ||| 0 ||| \n", "1 ||| a b ||| L= 1 ||| -1.5 ||| 0-0 1-1"], NO_SPACE),
         ([WITHOUT_SPACE, WITHOUT_SPACE[:-1]], ""),
@@ -295,8 +295,8 @@ TOTALS = [f"0 ||| a b ||| L= 1 ||| -{total}\n" for total in (1.25, 1.5, 1.5, 2, 
         ([*TOTALS, "1 ||| a b ||| L= 1 ||| -1"], ""),
     ],
 )
-def test_a_list_whose_last_line_is_cut_off(command: Command, write: Write, lines: list[str], lacks: str) -> None:
-    """Moses prints a space behind each link, phrases up to the last word, and totals of a sentence that fall."""
+def test_a_truncated_last_line_is_a_warning(command: Command, write: Write, lines: list[str], lacks: str) -> None:
+    """Moses writes a space after each link, phrases up to the last word, and totals in decreasing order."""
     nbest = write("list", "".join(lines))
     cut = f"{nbest}:{len(lines)}: the last line was cut off: no line end, and {lacks}"
     found = [line for line in warnings_of(command, nbest) if "cut off" in line]
@@ -307,17 +307,15 @@ def test_a_list_whose_last_line_is_cut_off(command: Command, write: Write, lines
         assert (status, f"warning: {cut}\n" in err) == (0, bool(lacks)), err
 
 
-def test_a_last_line_that_cannot_be_read_is_told_to_be_cut_off(command: Command, write: Write) -> None:
+def test_an_incomplete_last_line_is_reported_as_truncated(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= ")
     fault = f"{nbest}:2: feature 'L' has no value. The line has no newline, the list was probably cut off here\n"
     assert fault in command("validate", nbest)[1].decode()
     assert fault in command("score", nbest, "--source", write("source", "x\n"), "--feature", "length")[2]
 
 
-def test_no_real_list_is_taken_for_cut_off_without_its_last_line_end(
-    command: Command, write: Write, data: Path
-) -> None:
-    """The last sentences of each."""
+def test_real_lists_without_the_last_newline_are_not_truncated(command: Command, write: Write, data: Path) -> None:
+    """Only the last lines of each list are checked."""
     for path in sorted(data.glob("**/*.nbest.gz")):
         with gzip.open(path) as stream:
             last = write("list", b"".join(deque(stream, maxlen=250)).removesuffix(b"\n"))

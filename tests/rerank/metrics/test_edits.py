@@ -1,4 +1,4 @@
-"""Edits of TER against sacreBLEU's own count of them."""
+"""Edit counts of TER, compared with those of sacreBLEU."""
 
 import random
 import time
@@ -20,13 +20,13 @@ def shifted(rng: random.Random, words: list[str], vocabulary: list[str]) -> list
         target = rng.randint(0, len(rest))
         moved = rest[:target] + moved[start:end] + rest[target:]
     for _ in range(rng.randint(0, 5)):
-        place = rng.randint(0, len(moved))
-        moved[place : place + rng.randint(0, 1)] = [rng.choice(vocabulary)] * rng.randint(0, 1)
+        index = rng.randint(0, len(moved))
+        moved[index : index + rng.randint(0, 1)] = [rng.choice(vocabulary)] * rng.randint(0, 1)
     return moved
 
 
 def pairs(seed: int, count: int, shortest: int, longest: int) -> list[tuple[list[str], list[str]]]:
-    """Make translations and references, of which two in three are shifts of each other."""
+    """Make pairs of translation and reference. In two of three pairs, the translation is an edited reference."""
     rng = random.Random(seed)
     made = []
     for number in range(count):
@@ -54,8 +54,8 @@ def test_long_sentences_with_shifts() -> None:
     assert_as_sacrebleu(pairs(3, 80, 20, 60) + pairs(4, 1, 100, 150))
 
 
-def test_the_limit_of_shifts_that_are_checked() -> None:
-    """Of two words there are so many equal runs that sacreBLEU stops looking, and leaves out the shift found last."""
+def test_the_limit_on_checked_shifts() -> None:
+    """With a vocabulary of two words, sacreBLEU reaches its limit and omits the shift found last."""
     rng = random.Random(5)
     words, reference = (rng.choices("ab", k=60) for _ in range(2))
     assert sum(a == b for a in words for b in reference) > MOST_SHIFTS
@@ -65,18 +65,18 @@ def test_the_limit_of_shifts_that_are_checked() -> None:
 @pytest.mark.parametrize("longer", [0, 1, 49, 50, 51, 99, 100, 101, 260])
 @pytest.mark.parametrize("shorter", [1, 2, 3, 5])
 def test_sentences_of_very_different_lengths(longer: int, shorter: int) -> None:
-    """The beam is wider where the lengths differ 50 times."""
+    """The beam is wider if one sentence is at least 50 times longer."""
     rng = random.Random(longer)
     long, short = rng.choices("abc", k=longer), rng.choices("abc", k=shorter)
     assert_as_sacrebleu([(long, short), (short, long)])
 
 
-def test_by_hand() -> None:
-    """`d e` moves before `a`: one shift; then `x` stands for `c`."""
+def test_a_shift_and_a_substitution() -> None:
+    """`d e` moves before `a`, which is one shift. Then `x` is substituted for `c`."""
     assert count_edits(list("abxde"), list("deabc")) == 2
 
 
-def test_scores_and_signature_are_those_of_sacrebleu() -> None:
+def test_scores_and_signature_equal_sacrebleu() -> None:
     texts = ["The cat sat on the mat .", "b c a", ""]
     references = [["the Cat on the mat sat .", "a b c", "x"], ["a cat", None, ""]]
     fast, slow = FastTER(), TER()
@@ -87,8 +87,8 @@ def test_scores_and_signature_are_those_of_sacrebleu() -> None:
 
 @pytest.mark.parametrize("vocabulary", [5, 1000])
 @pytest.mark.parametrize("moved", [False, True])
-def test_2000_words_take_seconds(vocabulary: int, moved: bool) -> None:
-    """sacreBLEU's own count takes minutes."""
+def test_2000_words_take_at_most_seconds(vocabulary: int, moved: bool) -> None:
+    """sacreBLEU takes minutes."""
     rng = random.Random(6)
     reference = [f"w{rng.randrange(vocabulary)}" for _ in range(2000)]
     runs = [reference[start : start + 20] for start in range(0, 2000, 20)]

@@ -20,8 +20,8 @@ def moses(sample: Path) -> list[str]:
     return [sentence_list.hypotheses[0].text for sentence_list in read_nbest(str(sample / "test.nbest.gz"))]
 
 
-def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> None:
-    """82.84 by multi-bleu.perl on Moses' output; 95.20 for the best candidates by smoothed sentence BLEU."""
+def test_scores_equal_those_of_the_moses_scripts(sample: Path, moses: list[str]) -> None:
+    """multi-bleu.perl gives 82.84 for the Moses output and 95.20 for the oracle by smoothed sentence BLEU."""
     reference = read_lines(str(sample / "test.en"))
     facts = find_in_list(str(sample / "test.nbest.gz"), [reference], {"moses": moses, "x": ["x"] * 400}, Filters(""))
     evaluation = evaluate({"moses": moses, "best": facts.oracle}, [reference], facts=facts)
@@ -43,8 +43,8 @@ def test_numbers_that_moses_own_scripts_gave(sample: Path, moses: list[str]) -> 
     assert lines[-1] == "x: 0 of 400 translations are in the list, 0 with rank 1"
 
 
-def test_p_values_of_little_and_of_much(moses: list[str], sample: Path) -> None:
-    """One sentence proves nothing, whichever system has the better one; six that are all worse are 2 of 64 swaps."""
+def test_p_values_of_one_and_of_six_different_sentences(moses: list[str], sample: Path) -> None:
+    """One different sentence is never significant. For six worse sentences, 2 of 64 swaps are as extreme."""
     reference = read_lines(str(sample / "test.en"))[:50]
     lines = moses[:50]
     systems = {"moses": lines, "again": list(lines), "one": ["x", *lines[1:]], "six": ["x"] * 6 + lines[6:]}
@@ -54,8 +54,8 @@ def test_p_values_of_little_and_of_much(moses: list[str], sample: Path) -> None:
         assert p_values == [None, 1, 1, 2 / 64]
 
 
-def test_equal_bleu_with_another_word_is_no_difference() -> None:
-    """Each system has the same fault in another sentence."""
+def test_equal_scores_of_different_outputs_are_not_significant() -> None:
+    """Each system has the same error in another sentence."""
     references = [["a b c d e f", "a b c d e f", "a b c d e f"]]
     systems = {"x": ["a b c d e z", *references[0][1:]], "y": [*references[0][:2], "a b c d e z"]}
     scores = evaluate(systems, references).scores
@@ -65,17 +65,17 @@ def test_equal_bleu_with_another_word_is_no_difference() -> None:
     assert "ar:" not in evaluate({"x": systems["x"]}, references).signatures["BLEU"]
 
 
-def test_a_system_of_another_length(sample: Path) -> None:
+def test_a_system_with_another_number_of_lines_is_an_error(sample: Path) -> None:
     with pytest.raises(InputError, match="x has 1 lines, the reference has 400"):
         find_in_list(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], {"x": ["x"]}, Filters(""))
 
 
-def test_a_line_that_is_too_long_for_ter() -> None:
+def test_a_line_that_is_too_long_for_ter_is_an_error() -> None:
     with pytest.raises(InputError, match="system: line 2 has more than 10,000 tokens, too many for TER"):
         evaluate({"system": ["a", "a " * 10_001]}, [["a", "a"]])
 
 
-def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
+def test_whitespace_other_than_the_space_does_not_split_tokens() -> None:
     joined = ["a\u00a0b c\u2028d e f g"]
     apart = ["a b c d e f g"]
     assert evaluate({"x": joined}, [joined]).scores["x"]["BLEU"].value == pytest.approx(100)
@@ -87,8 +87,8 @@ def test_blanks_other_than_the_space_do_not_split_tokens() -> None:
 
 
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\u2028"])
-def test_where_sacrebleu_counts_otherwise_the_signature_tells(blank: str, moses: list[str], sample: Path) -> None:
-    """On ordinary text all scores are its own; with other blanks BLEU is not, and BLEU alone."""
+def test_the_signature_shows_differences_from_sacrebleu(blank: str, moses: list[str], sample: Path) -> None:
+    """On ordinary text, all scores equal those of sacreBLEU. With other whitespace characters only BLEU differs."""
     reference = [line.replace(" the ", f"{blank}the ") for line in read_lines(str(sample / "test.en"))[:50]]
     evaluation = evaluate({"x": moses[:50]}, [reference])
     scorers: list[BLEU | CHRF | TER] = [BLEU(tokenize="none", force=True), CHRF(), TER()]
@@ -107,8 +107,8 @@ def test_several_references() -> None:
     assert "nrefs:2" in both.signatures["BLEU"]
 
 
-def test_a_missing_reference_does_not_count() -> None:
-    """56.98 and 46.15 by sacreBLEU's command line with the first reference repeated, and by its Python with None."""
+def test_missing_references_are_ignored() -> None:
+    """Expected scores: sacreBLEU's command line with repeated first references, and its Python API with None."""
     references = [
         ["this is a long ref", "the cat sat on the mat ."],
         ["this is another long ref", "the cat is sitting on the mat now ."],
@@ -119,17 +119,17 @@ def test_a_missing_reference_does_not_count() -> None:
     assert "nrefs:var" in evaluation.signatures["BLEU"]
 
 
-def test_missing_references_are_as_copies_of_the_only_other(
+def test_a_missing_reference_equals_a_copy_of_the_other_one(
     moses: list[str], sample: Path, write: Callable[[str, str], Path]
 ) -> None:
-    """Scores, p-values, best candidates: of two references a missing one is no more than the other repeated."""
+    """Scores, p-values and oracle do not change if a missing second reference is replaced by the first one."""
     reference = read_lines(str(sample / "test.en"))
     second = [line.replace("the ", "a ") for line in reference]
-    own = str(write("x", "".join(f"{line.partition(' ')[2]}\n" for line in moses)))
-    systems = {"moses": str(write("moses", "".join(f"{line}\n" for line in moses))), "x": own}
+    shortened = str(write("x", "".join(f"{line.partition(' ')[2]}\n" for line in moses)))
+    systems = {"moses": str(write("moses", "".join(f"{line}\n" for line in moses))), "x": shortened}
     evaluations = []
     for name, every_third in (("blank", ["", " "] * 200), ("copy", reference)):
-        lines = [every_third[place] if place % 3 == 0 else line for place, line in enumerate(second)]
+        lines = [every_third[index] if index % 3 == 0 else line for index, line in enumerate(second)]
         other = str(write(name, "".join(f"{line}\n" for line in lines)))
         nbest, references = str(sample / "test.nbest.gz"), [str(sample / "test.en"), other]
         evaluations.append(evaluate_files(systems, references, nbest, Filters("")))
@@ -138,7 +138,7 @@ def test_missing_references_are_as_copies_of_the_only_other(
     assert (blank.oracle, blank.facts) == (copy.oracle, copy.facts)
 
 
-def test_what_cannot_be_compared() -> None:
+def test_outputs_that_cannot_be_compared_are_errors() -> None:
     with pytest.raises(InputError, match="x has 2 lines, the reference has 1"):
         evaluate({"x": ["a", "b"]}, [["a"]])
     with pytest.raises(InputError, match="x:2: segmentation marks"):
@@ -147,7 +147,7 @@ def test_what_cannot_be_compared() -> None:
         evaluate({"x": ["a"]}, [["a"]], tokenize="klingon")
 
 
-def test_without_references_choices_are_looked_up(
+def test_without_references_only_ranks_are_reported(
     sample: Path, moses: list[str], write: Callable[[str, str], Path]
 ) -> None:
     systems, nbest = {"moses": moses, "x": ["x"] * 400}, str(sample / "test.nbest.gz")
@@ -162,7 +162,7 @@ def test_without_references_choices_are_looked_up(
     assert "oracle" not in plain
 
 
-def test_an_empty_reference(sample: Path, write: Callable[[str, str], Path]) -> None:
+def test_an_empty_reference_is_an_error(sample: Path, write: Callable[[str, str], Path]) -> None:
     empty, system = str(write("empty", "")), str(write("system", "a\n"))
     for nbest in (None, str(sample / "test.nbest.gz")):
         with pytest.raises(InputError, match="the reference is empty"):

@@ -1,4 +1,4 @@
-"""Scores of summed statistics are sacreBLEU's corpus scores."""
+"""Corpus scores of summed statistics equal those of sacreBLEU."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ lines = st.lists(words, max_size=9).map(" ".join)
 
 blanks = st.sampled_from(["", " ", "  ", "\u3000"])
 gapped = st.lists(st.tuples(lines, *[st.one_of(lines, blanks)] * 3), min_size=1, max_size=6)
-letters = st.lists(st.sampled_from("abcde"), min_size=1, max_size=9).map(" ".join)
-gapped_letters = st.lists(st.tuples(letters, *[st.one_of(letters, blanks)] * 3), min_size=1, max_size=6)
+characters = st.lists(st.sampled_from("abcde"), min_size=1, max_size=9).map(" ".join)
+gapped_characters = st.lists(st.tuples(characters, *[st.one_of(characters, blanks)] * 3), min_size=1, max_size=6)
 
 
 @given(gapped)
@@ -33,13 +33,13 @@ def test_corpus_scores(name: str, scorer: CHRF | TER, corpus: list[tuple[str, ..
     assert_as_with_none(name, scorer, corpus)
 
 
-@given(gapped_letters)
+@given(gapped_characters)
 def test_corpus_scores_of_bleu(corpus: list[tuple[str, ...]]) -> None:
     assert_as_with_none("bleu", BLEU(tokenize="none", smooth_method="none", force=True), corpus)
 
 
 def assert_as_with_none(name: str, scorer: BLEU | CHRF | TER, corpus: list[tuple[str, ...]]) -> None:
-    """Compare with sacreBLEU, which takes None for a missing reference."""
+    """Compare with sacreBLEU, which represents a missing reference by None."""
     metric = Metric(name)
     total = np.sum([metric.counter(references)(text) for text, *references in corpus], axis=0)
     marked = []
@@ -54,19 +54,19 @@ def assert_as_with_none(name: str, scorer: BLEU | CHRF | TER, corpus: list[tuple
 
 @pytest.mark.parametrize("name", [*METRICS, "bleu+ter:0.7,0.3"])
 def test_a_single_blank_reference_counts(name: str) -> None:
-    """The right translation is empty; so it is where all references are."""
+    """If all references are empty, the correct translation is empty."""
     one, two = (np.array(Metric(name).counter(references)("a b")) for references in ([""], ["", ""]))
     assert one.tolist() == two.tolist()
-    assert one[-1] == 0  # the length of the reference, of chrF its matches
+    assert one[-1] == 0  # reference length, or the last match statistic of chrF
 
 
-def test_lengths_of_bleu_are_of_references_that_are_not_missing() -> None:
+def test_reference_lengths_of_bleu_exclude_missing_references() -> None:
     references = ["a b c d", "", "a b"]
     lengths = [Metric(name).counter(references)("")[-1] for name in ("bleu", "bleu-shortest", "bleu-average")]
     assert lengths == [2, 2, 3]
 
 
-def test_a_sum_of_metrics() -> None:
+def test_a_weighted_sum_of_metrics() -> None:
     both, parts = Metric("bleu+chrf++:3,1"), [Metric("bleu"), Metric("chrf++")]
     text, references = "the cat sat on the mat", ["the cat sat on a mat", "a cat sat there"]
     scores = [float(part.formula.score(np.array(part.counter(references)(text)))) for part in parts]
@@ -89,7 +89,7 @@ def test_a_sum_of_metrics() -> None:
         ("bleu+ter:1,-1", "not negative"),
     ],
 )
-def test_what_is_no_metric(text: str, message: str) -> None:
+def test_wrong_metrics_are_errors(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Metric(text)
 
@@ -103,16 +103,16 @@ def statistics(hypothesis: str, *references: str) -> Array:
     return np.array(counted.statistics(hypothesis.split(" ") if hypothesis else []), dtype=float)
 
 
-def test_statistics_as_in_scores_dat() -> None:
+def test_bleu_statistics_as_in_scores_dat() -> None:
     assert statistics("a b c d e f", "a b c d e f").tolist() == [6, 6, 5, 5, 4, 4, 3, 3, 6]
     assert statistics("", "a b", "a b c").tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 2]
 
 
-def test_matches_are_clipped_by_the_reference_that_has_most() -> None:
+def test_matches_are_clipped_by_the_maximum_over_references() -> None:
     assert statistics("a a a", "a b", "a a").tolist()[:4] == [2, 3, 1, 2]
 
 
-def test_of_two_equally_close_lengths_the_shorter_counts() -> None:
+def test_of_two_equally_close_lengths_the_shorter_is_used() -> None:
     assert statistics("a b c", "a b c d", "a b")[-1] == 2
 
 
@@ -128,13 +128,13 @@ def test_corpus_bleu_equals_sacrebleu(corpus: list[tuple[list[str], list[str], l
     assert 100 * float(FORMULA.score(summed)) == pytest.approx(theirs, abs=1e-9)
 
 
-def test_smoothed_sentence_bleu_by_hand() -> None:
-    # matches 2/3, 1/2, 0/1, 0/0, each with 1 added; 3 words against 4.
+def test_smoothed_sentence_bleu() -> None:
+    # matches 2/3, 1/2, 0/1 and 0/0, each with 1 added, for 3 words and a reference of 4
     expected = (3 / 4 * 2 / 3 * 1 / 2 * 1 / 1) ** 0.25 * np.exp(1 - 4 / 3)
     assert float(FORMULA.smoothed(statistics("a b x", "a b c d"))) == pytest.approx(expected)
 
 
-def test_smoothed_sentence_bleu_of_nothing() -> None:
+def test_smoothed_sentence_bleu_of_empty_texts() -> None:
     assert float(FORMULA.smoothed(statistics("", "a b"))) == 0
     counted = SentenceReferences([[]])
     assert float(FORMULA.smoothed(np.array(counted.statistics([]), dtype=float))) == 1

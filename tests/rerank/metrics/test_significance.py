@@ -1,4 +1,4 @@
-"""The randomization test against all swaps one by one, and against what p-values have to be."""
+"""The randomization test, compared with the enumeration of all swaps and with known properties of p-values."""
 
 from itertools import permutations, product
 
@@ -16,13 +16,13 @@ BLEU = Metric("bleu").formula
 
 
 def counted(metric: str, seed: int, sentences: int) -> Array:
-    """(sentences, size) statistics of random lines."""
+    """Return statistics of random lines, of shape (sentences, size)."""
     rng = np.random.default_rng(seed)
     lines = [" ".join(rng.choice(list("aabc"), 8)) for _ in range(sentences)]
     return np.array([Metric(metric).counter(["a b a b a a c a"])(line) for line in lines])
 
 
-def by_all_swaps(metric: str, one: Array, other: Array) -> float:
+def p_value_of_all_swaps(metric: str, one: Array, other: Array) -> float:
     score = Metric(metric).formula.score
     differences = []
     for swaps in product([False, True], repeat=len(one)):
@@ -35,11 +35,11 @@ def by_all_swaps(metric: str, one: Array, other: Array) -> float:
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_all_swaps_of_a_few_sentences(metric: str) -> None:
     one, other = counted(metric, 1, 8), counted(metric, 2, 8)
-    assert p_value(Metric(metric).formula.score, one, other) == by_all_swaps(metric, one, other) < 1
+    assert p_value(Metric(metric).formula.score, one, other) == p_value_of_all_swaps(metric, one, other) < 1
 
 
 @pytest.mark.parametrize("metric", METRIC_NAMES)
-def test_drawn_swaps_come_near_to_all(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_swaps_approximate_all_swaps(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = counted(metric, 3, 12), counted(metric, 8, 12)
     exact = p_value(Metric(metric).formula.score, one, other)
     monkeypatch.setattr(significance, "TRIALS", 1000)
@@ -49,15 +49,15 @@ def test_drawn_swaps_come_near_to_all(metric: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("metric", METRIC_NAMES)
-def test_the_order_of_the_systems_makes_no_difference(metric: str) -> None:
+def test_the_order_of_the_systems_does_not_matter(metric: str) -> None:
     one, other = counted(metric, 5, 60), counted(metric, 6, 60)
     score = Metric(metric).formula.score
     assert p_value(score, one, other) == p_value(score, other, one) < 1
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_what_is_no_difference(metric: str) -> None:
-    """The same; one sentence, so that both swaps differ as much; two sentences that make up for each other."""
+def test_differences_that_have_a_p_value_of_1(metric: str) -> None:
+    """Equal outputs, a difference in one sentence, and two sentences whose differences cancel."""
     score, one = Metric(metric).formula.score, counted(metric, 7, 30)
     two = one.copy()
     two[[0, 1]] = one[[1, 0]]
@@ -65,15 +65,15 @@ def test_what_is_no_difference(metric: str) -> None:
         assert p_value(score, one, other) == 1
 
 
-def test_what_is_a_difference() -> None:
-    """Ten sentences that are all worse can be so in 2 of 1,024 swaps; of 400 none but the observed one is drawn."""
+def test_systematic_differences_are_significant() -> None:
+    """For ten worse sentences, 2 of 1,024 swaps are as extreme. For 400, none of the sampled swaps is."""
     right, wrong = ([Metric("bleu").counter(["a b c d e"])(text)] for text in ("a b c d e", "a b c d x"))
     assert p_value(BLEU.score, np.array(right * 10), np.array(wrong * 10)) == 2 / 1024
     assert p_value(BLEU.score, np.array(right * 400), np.array(wrong * 400)) == 1 / (TRIALS + 1)
 
 
 def test_rounding_does_not_break_ties() -> None:
-    """Tenths have no exact float64, their sums are rounded; ten times as much has."""
+    """Tenths are not exact in float64 and their sums are rounded. Whole numbers are exact."""
     numbers = np.random.default_rng(1).integers(-5, 6, (12, 1)).astype(np.float64)
     whole, tenths = (p_value(lambda rows: rows[:, 0], 0 * numbers, each) for each in (numbers, numbers / 10))
     assert tenths == whole < 1
@@ -86,8 +86,8 @@ def test_systems_of_one_distribution_have_uniform_p_values(monkeypatch: pytest.M
     assert kstest([p_value(BLEU.score, *draw) for draw in draws], "uniform").pvalue > 0.01
 
 
-def by_all_deals(one: Array, other: Array) -> float:
-    """p by all ways to deal the outputs of each sentence, of (replicates, n, size) statistics."""
+def p_value_of_all_permutations(one: Array, other: Array) -> float:
+    """Return the exact p-value by all assignments of outputs, for statistics of shape (replicates, n, size)."""
     pool = np.concatenate([one, other])  # (R, n, size)
     orders = list(permutations(range(len(pool))))
     differences = []
@@ -99,19 +99,19 @@ def by_all_deals(one: Array, other: Array) -> float:
 
 
 @pytest.mark.parametrize(("replicates", "others", "sentences"), [(1, 1, 6), (2, 1, 4), (2, 2, 3)])
-def test_replicates_are_dealt_in_all_ways(replicates: int, others: int, sentences: int) -> None:
-    """The share of the trials is that of all ways, as near as so many trials come: 5 standard errors."""
+def test_replicates_are_permuted_within_sentences(replicates: int, others: int, sentences: int) -> None:
+    """The sampled p-value is within 5 standard errors of the exact p-value."""
     for seed in range(3):
         one, other = (
             np.array([counted("bleu", 100 * seed + first + number, sentences) for number in range(count)])
             for first, count in ((1, replicates), (51, others))
         )
-        expected = by_all_deals(one, other)
+        expected = p_value_of_all_permutations(one, other)
         margin = 5 * (expected * (1 - expected) / TRIALS) ** 0.5 + 1 / TRIALS
         assert replicates_p_value(BLEU.score, one, other) == pytest.approx(expected, abs=margin)
 
 
-def test_equal_replicates_do_not_differ() -> None:
-    own = np.array([counted("bleu", seed, 20) for seed in range(3)])
-    assert replicates_p_value(BLEU.score, own, own) == 1
-    assert replicates_p_value(BLEU.score, own[:1], own[:1]) == 1
+def test_equal_replicates_have_a_p_value_of_1() -> None:
+    replicas = np.array([counted("bleu", seed, 20) for seed in range(3)])
+    assert replicates_p_value(BLEU.score, replicas, replicas) == 1
+    assert replicates_p_value(BLEU.score, replicas[:1], replicas[:1]) == 1

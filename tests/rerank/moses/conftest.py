@@ -1,4 +1,4 @@
-"""A small part of the sample, and a decoder that answers with its lists and prints one candidate of each sentence."""
+"""A small part of the sample, and a program that replaces the Moses decoder: it writes the list of the sample."""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-# It takes Moses' arguments alone, each with as many values as Moses takes, and keeps how it was called.
+# Accepts only options of Moses, with their numbers of values, and appends its arguments to the file `calls`.
 DECODER = """\
 #!{python}
 import sys
@@ -61,7 +61,7 @@ fallback = false
 
 @pytest.fixture
 def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Texts, lists and the ini, in the working folder."""
+    """The working directory, with texts, lists and the ini file."""
     path = small(candidates=100)
     (path / "models.toml").write_text(MODELS)
     monkeypatch.chdir(path)
@@ -70,7 +70,7 @@ def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def decoder(folder: Path) -> Callable[..., Path]:
-    """Make a decoder, with a fault of its own."""
+    """Return a function that writes the decoder, optionally with additional code that makes it fail."""
 
     def make(fault: str = "") -> Path:
         path = folder / "moses"

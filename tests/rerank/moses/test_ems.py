@@ -53,14 +53,14 @@ def template(text: str) -> str:
 
 
 def filled_2011(line: str, inputs: list[str], output: str) -> str:
-    """Fill a template in as the EMS of 2011 does, which takes IN in the midst of words, too."""
+    """Fill in a template like the EMS of 2011, which also replaces IN inside words."""
     line = re.sub(r"([^AHNSW])IN(\d+)", lambda found: found[1] + inputs[int(found[2])], line)
     line = re.sub(r"([^AHNSW])IN", lambda found: found[1] + inputs[0], line)
     return parameters(line.replace("OUT", output))
 
 
 def filled_2015(line: str, inputs: list[str], output: str) -> str:
-    """Fill a template in as the EMS of 2015 and later does: behind blanks alone, and only ten inputs."""
+    """Fill in a template like the EMS since 2015, which replaces IN only after a space, for ten inputs at most."""
     line = re.sub(r" IN(\d)", lambda found: " " + inputs[int(found[1])], line)
     return parameters(re.sub(r" OUT", f" {output}", line))
 
@@ -70,7 +70,7 @@ def parameters(line: str) -> str:
 
 
 @pytest.mark.parametrize("filled", [filled_2011, filled_2015])
-def test_templates_become_the_commands_that_they_mean(filled: Callable[[str, list[str], str], str]) -> None:
+def test_templates_are_filled_in_correctly(filled: Callable[[str, list[str], str], str]) -> None:
     assert filled(template(MODULE), ["/w/dev", "/w/ref", "/w/tuned.ini", "/w/corpus"], "/w/reranker.1") == (
         "/venv/bin/moses-rerank retune --jobs 2 /w/dev /w/ref /moses/bin/moses /w/tuned.ini "
         "--working-dir /w/reranker.1.work --corpus /w/corpus --f de --e en --nbest 100 "
@@ -92,8 +92,8 @@ def test_the_documented_configuration_has_all_parameters() -> None:
     assert set(sections["EVALUATION"]) == {"reranking", "decoder-settings", "nbest"}
 
 
-def test_the_steps_stand_where_they_belong(command: Command, write: Callable[[str, str], Path]) -> None:
-    """All else stays as it is, byte for byte, without an end of the last line, too."""
+def test_the_steps_are_inserted(command: Command, write: Callable[[str, str], Path]) -> None:
+    """All other bytes stay the same, and the last line may lack its newline."""
     meta = write("experiment.meta", META.removesuffix("\n"))
     status, out, err = command("ems", meta)
     assert (status, err) == (0, "")
@@ -115,7 +115,7 @@ def test_the_steps_stand_where_they_belong(command: Command, write: Callable[[st
         ("[TUNING] single", "[RERANKING] single", "already has a module [RERANKING]"),
     ],
 )
-def test_what_cannot_be_changed(
+def test_an_unsuitable_meta_file_is_an_error(
     command: Command, write: Callable[[str, str], Path], old: str, new: str, message: str
 ) -> None:
     meta = write("experiment.meta", META.replace(old, new))
@@ -128,8 +128,8 @@ def test_what_cannot_be_changed(
 @pytest.mark.parametrize(
     "line", ["retune: dev.de: No such file or directory", "import-weights: stopped", "apply: unknown arguments: x"]
 )
-def test_ems_sees_that_a_command_failed(line: str) -> None:
-    """It looks for these patterns on stderr, whatever the exit status is, and not for what bars and notes say."""
+def test_ems_detects_failed_commands(line: str) -> None:
+    """EMS searches stderr for error patterns, independent of the exit status. Progress messages do not match."""
     for step in (MODULE, STEP):
         patterns = re.findall(r"^\terror: (.*)$", step, re.MULTILINE)[0].split(",")
         assert any(re.search(pattern, f"moses-rerank {line}", re.IGNORECASE) for pattern in patterns)
@@ -178,8 +178,8 @@ tokenized-reference = {folder}/test.en
 
 
 @pytest.mark.slow
-def test_ems_writes_steps_that_rerank(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
-    """EMS's own perl reads the steps and writes their scripts, which are run here."""
+def test_ems_writes_working_steps(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
+    """The perl program of EMS reads the meta file and writes scripts, which are run here."""
     ems = os.environ.get("MOSES_EMS")
     if not ems:
         pytest.skip("MOSES_EMS does not name Moses' folder scripts/ems")
@@ -193,8 +193,8 @@ def test_ems_writes_steps_that_rerank(command: Command, folder: Path, decoder: C
     (folder / "config").write_text(CONFIG.format(folder=folder))
     assert command("ems", f"{ems}/experiment.meta", "--output", "meta")[0] == 0
     words = ["perl", f"{ems}/experiment.perl", "-no-graph", "-meta", folder / "meta", "-config", folder / "config"]
-    told = subprocess.run(words, cwd=folder / "ems", capture_output=True, text=True, check=True)
-    assert "ERROR" not in told.stdout + told.stderr
+    result = subprocess.run(words, cwd=folder / "ems", capture_output=True, text=True, check=True)
+    assert "ERROR" not in result.stdout + result.stderr
     for step in ("RERANKING_train", "EVALUATION_toy_decode", "EVALUATION_toy_rerank"):
         subprocess.run(["sh", folder / "ems" / "steps" / "0" / f"{step}.0"], capture_output=True, check=True)
     choices = (folder / "ems" / "evaluation" / "toy.reranked.0").read_bytes()

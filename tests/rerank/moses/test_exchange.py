@@ -1,4 +1,4 @@
-"""A folder for Moses' tuners, and what they found in it."""
+"""Export of a list to files of the Moses tuners, and import of their results."""
 
 import subprocess
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def exported(command: Command, write: Write, tmp_path: Path, text: str = LIST) -
     return folder
 
 
-def test_the_files_hold_the_list(command: Command, write: Write, tmp_path: Path) -> None:
+def test_exported_files_contain_the_list(command: Command, write: Write, tmp_path: Path) -> None:
     folder = exported(command, write, tmp_path)
     lines = (folder / "features.dat").read_text().split("\n")
     assert lines[0] == "FEATURES_TXT_BEGIN_0 0 2 3 L_0 TM_0 TM_1 "
@@ -44,7 +44,7 @@ def test_the_files_hold_the_list(command: Command, write: Write, tmp_path: Path)
     assert (folder / "init.opt").read_text() == "0.5 0.25 -0.25 1\n0 0 0 0\n1 1 1 1\n"
 
 
-# Checks its arguments and start weights as Moses' mert does (mert.cpp:271-330), then fails, or writes what it found.
+# Checks arguments and initial weights like Moses' mert (mert.cpp:271-330), then fails or writes its result.
 MERT = """\
 #!/bin/sh
 while [ $# -gt 0 ]; do
@@ -63,7 +63,7 @@ echo "$start: $wanted" > weights.txt
 
 
 def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, tool: str, program: str) -> subprocess.CompletedProcess[str]:
-    """Run the script beside the folder of a tool that answers as the program does."""
+    """Run the exported script with a program that replaces the Moses tuner."""
     (folder.parent / "bin").mkdir()
     (folder.parent / "bin" / tool).write_text(program)
     (folder.parent / "bin" / tool).chmod(0o755)
@@ -75,14 +75,14 @@ def tuned(folder: Path, monkeypatch: pytest.MonkeyPatch, tool: str, program: str
 def test_mert_gets_the_number_of_dense_weights(
     command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, dimensions: int
 ) -> None:
-    """Sparse weights are one more dimension, which mert adds by itself."""
+    """Sparse weights are one additional dimension, which mert adds itself."""
     folder = exported(command, write, tmp_path, text)
     ran = tuned(folder, monkeypatch, "mert", MERT)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert (folder / "weights.txt").read_text() == f"init.opt: {dimensions}\n"
 
 
-def test_the_end_of_the_log_of_mert_is_shown_when_it_fails(
+def test_the_end_of_the_mert_log_is_shown_on_failure(
     command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = exported(command, write, tmp_path)
@@ -106,7 +106,7 @@ def test_the_errors_of_kbmira_are_shown(
 
 
 @pytest.mark.parametrize("moses", [None, "nowhere"])
-def test_a_script_without_the_folder_of_the_programs(
+def test_the_script_without_the_folder_of_moses_is_an_error(
     command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moses: str | None
 ) -> None:
     folder = exported(command, write, tmp_path)
@@ -118,8 +118,8 @@ def test_a_script_without_the_folder_of_the_programs(
     assert ran.returncode and ("nowhere" if moses else "MOSES: set it to the folder") in line
 
 
-def test_weights_that_moses_does_not_tune_come_through(command: Command, write: Write, tmp_path: Path) -> None:
-    """Moses takes 1 for a weight that its ini lacks."""
+def test_untuneable_weights_are_preserved(command: Command, write: Write, tmp_path: Path) -> None:
+    """They must be written, because Moses uses 1 for a weight that is missing in its ini."""
     features = "[feature]\nA name=TM tuneable-components=1,0,1\nB name=P tuneable=false\n"
     start = write("s", f"{features}[weight]\nL= 0.5\nTM= 0.25 9 -0.25\nP= 0.3\nUnknownWordPenalty0= 0.7\ns_x= 0.1\n")
     arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start)
@@ -136,16 +136,16 @@ def test_weights_that_moses_does_not_tune_come_through(command: Command, write: 
     assert command("rerank", write("list", LIST), "--weights", tuned, "--on-missing", "blank")[0] == 0
 
 
-def test_the_sparse_feature_of_the_word_equals(command: Command, write: Write, tmp_path: Path) -> None:
-    """Its name ends with `=`; in the files of Moses' tuners no further one follows, in an ini one does."""
+def test_a_sparse_feature_of_the_word_equals_sign(command: Command, write: Write, tmp_path: Path) -> None:
+    """Its name ends with `=`. In an ini another `=` follows, but not in files of the Moses tuners."""
     folder = exported(command, write, tmp_path, "0 ||| the old house is red . ||| L= 1 TM= 1 2 w_a~== 1 ||| 0\n")
     assert (folder / "sparse-weights").read_text() == "w_a~= 0\n"
     _, imported, _ = command("import-weights", folder, write("kbmira.out", "F0 1\nF1 2\nF2 -1\nw_a~= 4\n"))
     assert b"w_a~== 1\n" in imported
 
 
-def test_the_reference_length_leaves_out_missing_references(command: Command, write: Write, tmp_path: Path) -> None:
-    """6 of the first sentence, not 0; the second file has only the last one, of 3 tokens against 3."""
+def test_reference_lengths_exclude_missing_references(command: Command, write: Write, tmp_path: Path) -> None:
+    """It is 6 for the first sentence, not 0. The second file has only its last reference, of 3 tokens."""
     second = write("second", " \n\n\n\na small cat\n")
     arguments = (
         "--reference",
@@ -173,7 +173,7 @@ STATISTICS = "SCORES_TXT_BEGIN_0 {} 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_
         (((0, "", "s_x=1"), (1, "L_0", "1")), "names or order of features differ from the first sentence"),
     ],
 )
-def test_what_is_no_file_of_the_extractor(write: Write, blocks: tuple[tuple[int, str, str], ...], message: str) -> None:
+def test_wrong_extractor_files_are_errors(write: Write, blocks: tuple[tuple[int, str, str], ...], message: str) -> None:
     features = "".join(
         HEAD.format(sentence, len(names.split()), names) + f"{row}\n" + TAIL for sentence, names, row in blocks
     )
@@ -187,10 +187,12 @@ def test_what_is_no_file_of_the_extractor(write: Write, blocks: tuple[tuple[int,
     [
         ("F0 0.5\nF1 -1\nF2 0.5\ns_x 0.2\n", 0.1),  # kbmira, megam
         ("0.5 -1 0.5 1 \n", 0.05),  # mert
-        ("noise\nBest point: 0 0 1 1  => 0.1\nBest point: 0.5 -1 0.5 1  => 0.2\n", 0.05),  # its log
+        ("noise\nBest point: 0 0 1 1  => 0.1\nBest point: 0.5 -1 0.5 1  => 0.2\n", 0.05),  # log of mert
     ],
 )
-def test_results_of_the_tuners(command: Command, write: Write, tmp_path: Path, result: str, sparse: float) -> None:
+def test_import_results_of_the_tuners(
+    command: Command, write: Write, tmp_path: Path, result: str, sparse: float
+) -> None:
     folder = exported(command, write, tmp_path)
     status, ini, _ = command("import-weights", folder, write("out", result))
     assert status == 0
@@ -212,15 +214,15 @@ def test_results_of_the_tuners(command: Command, write: Write, tmp_path: Path, r
         ("\n\nF0 x\n", "out:3: expected 'F<k> weight'"),
     ],
 )
-def test_results_that_do_not_fit(command: Command, write: Write, tmp_path: Path, result: str, message: str) -> None:
+def test_results_that_do_not_match_are_errors(
+    command: Command, write: Write, tmp_path: Path, result: str, message: str
+) -> None:
     folder = exported(command, write, tmp_path)
     status, _, err = command("import-weights", folder, write("out", result))
     assert status == 2 and message in err
 
 
-def test_a_folder_that_is_there_and_a_name_that_moses_tears_apart(
-    command: Command, write: Write, tmp_path: Path
-) -> None:
+def test_an_existing_folder_and_an_ambiguous_label_are_errors(command: Command, write: Write, tmp_path: Path) -> None:
     exported(command, write, tmp_path)
     arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", write("s", "[weight]\nL= 1\nNN_x= 1 2\n"))
     assert "File exists" in command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")[2]
@@ -230,10 +232,10 @@ def test_a_folder_that_is_there_and_a_name_that_moses_tears_apart(
 
 
 @pytest.mark.parametrize("name", ["tuning\n;touch evil #", "a $(touch evil) `touch evil`", "'\"\\", "-x", "\x1b[2J"])
-def test_a_script_in_a_folder_of_any_name(
+def test_the_script_in_a_folder_with_special_characters(
     command: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """It can be run, and runs nothing of its folder's name."""
+    """The script runs, and nothing in the name of the folder is executed."""
     monkeypatch.chdir(tmp_path)
     files = (
         write("list", LIST),
@@ -255,8 +257,8 @@ def test_a_script_in_a_folder_of_any_name(
     assert (tmp_path / name / "here").read_text() == f"{tmp_path / name}\n"
 
 
-def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tmp_path: Path) -> None:
-    """init.opt and init.dense are start weights of the same tuning."""
+def test_tune_reads_exported_files(command: Command, write: Write, tmp_path: Path) -> None:
+    """init.opt and init.dense contain the same initial weights."""
     folder = exported(command, write, tmp_path, LIST.replace(" s_x= 1 s_y=a= 2", "").replace(" s_x= 3", ""))
     (folder / "init.opt").write_text("0.5 0.25 -0.25\n0 0 0\n1 1 1\n")
     files = (
@@ -274,10 +276,8 @@ def test_our_parity_runs_on_what_was_exported(command: Command, write: Write, tm
     assert status == 2 and "short.opt: expected 3 initial weights, found 2" in err
 
 
-def test_sparse_weights_of_features_that_the_list_lacks_are_kept(
-    command: Command, write: Write, tmp_path: Path
-) -> None:
-    """Moses' tuners do not see them; they are divided as the dense weights, whose sizes have the sum 1 before."""
+def test_sparse_weights_without_a_feature_in_the_list_are_kept(command: Command, write: Write, tmp_path: Path) -> None:
+    """The Moses tuners do not get them. They are scaled like the dense weights, whose absolute values summed to 1."""
     start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\ns_other= 3\n")
     arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", tmp_path / "tuning")
     assert command("export", write("list", LIST), *arguments)[0] == 0

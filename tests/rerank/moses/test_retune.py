@@ -32,7 +32,7 @@ def arguments(*more: str, references: str = "dev.en", decoder: str = "./moses") 
 
 
 @pytest.mark.slow
-def test_it_chooses_as_a_run_by_hand(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
+def test_retune_gives_the_output_of_run(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
     decoder()
     status, out, err = command(*arguments("--decoder-flags=-mbr -threads 2"))
     assert status == 0, err
@@ -62,10 +62,10 @@ def test_it_chooses_as_a_run_by_hand(command: Command, folder: Path, decoder: Ca
     assert all(line.endswith(": up to date") for line in err.splitlines())
 
 
-def test_the_list_is_made_again_only_for_another_ini_size_or_decoder(
+def test_dev_is_decoded_again_only_for_changed_settings(
     command: Command, folder: Path, decoder: Callable[..., Path]
 ) -> None:
-    """Also where what follows cannot be done, as a feature has a name of the list."""
+    """This also holds if a later step fails, here because a feature has a label of the list."""
     path = decoder()
     (folder / "models.toml").write_text(CLASH)
 
@@ -90,10 +90,10 @@ def test_the_list_is_made_again_only_for_another_ini_size_or_decoder(
         ('Path(options["-n-best-list"][0]).touch(); sys.exit()', "moses: wrote no n-best list. See its messages in"),
     ],
 )
-def test_a_decoder_that_fails(
+def test_a_decoder_that_fails_is_an_error(
     command: Command, folder: Path, decoder: Callable[..., Path], fault: str, message: str
 ) -> None:
-    """A part of the list, too, is gone."""
+    """A partial list is removed."""
     decoder('Path(options["-n-best-list"][0]).write_text("0 ||| a")\n' * ("3" in fault) + fault)
     status, out, err = command(*arguments())
     assert (status, out) == (2, b"")
@@ -120,7 +120,7 @@ def test_a_decoder_that_fails(
         ({"more": "--experiment=code.toml"}, "code.toml: feature 'Mine', 'mine:Mine', runs code in a file that is not"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_made(
+def test_wrong_arguments_are_reported_before_decoding(
     command: Command,
     folder: Path,
     decoder: Callable[..., Path],
@@ -142,22 +142,22 @@ def test_what_is_wrong_is_told_before_anything_is_made(
     assert not (folder / "work").exists() and not (folder / "calls").exists()
 
 
-def test_a_killed_decoding_begins_again(folder: Path, decoder: Callable[..., Path]) -> None:
-    """What was killed leaves no list; what it left goes when the command is given again."""
+def test_a_killed_decoding_is_repeated(folder: Path, decoder: Callable[..., Path]) -> None:
+    """A killed decoder leaves no list. The next call removes its temporary files."""
     decoder('Path(options["-n-best-list"][0]).write_text("half")\nimport time; time.sleep(60)')
     (folder / "models.toml").write_text(CLASH)
     words = [sys.executable, "-m", "rerank.cli", *arguments()]
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True)
-    half = folder / "work" / ".decoding" / "nbest"
+    partial_list = folder / "work" / ".decoding" / "nbest"
     deadline = time.monotonic() + 60
-    while not (half.exists() and half.read_text()) and time.monotonic() < deadline:
+    while not (partial_list.exists() and partial_list.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert half.read_text() == "half" and not (folder / "work" / "dev.best100.gz").exists()
+    assert partial_list.read_text() == "half" and not (folder / "work" / "dev.best100.gz").exists()
     decoder()
     subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert not half.parent.exists()
+    assert not partial_list.parent.exists()
     assert "decode dev" in json.loads((folder / "work" / "decoding.json").read_text())
     with gzip.open("work/dev.best100.gz") as stream:
         assert stream.read() == (folder / "dev.nbest").read_bytes()
@@ -165,7 +165,7 @@ def test_a_killed_decoding_begins_again(folder: Path, decoder: Callable[..., Pat
 
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_the_decoder_ends_with_retune(folder: Path, decoder: Callable[..., Path], ended_by: signal.Signals) -> None:
-    """Also what the decoder started, where the signal goes to `retune` alone."""
+    """Child processes of the decoder also end, if the signal is sent only to `retune`."""
     child = "import os, subprocess, time; child = subprocess.Popen(['sleep', '100'])"
     wait = "Path('pids.new').write_text(f'{os.getpid()} {child.pid}'); os.rename('pids.new', 'pids'); time.sleep(100)"
     decoder(f"{child}; {wait}")
@@ -181,7 +181,7 @@ def test_the_decoder_ends_with_retune(folder: Path, decoder: Callable[..., Path]
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds, a minute at most."""
+    """Wait until a condition holds, for at most a minute."""
     deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline
@@ -189,7 +189,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def is_running(pid: str) -> bool:
-    """Return whether there is a process of this number that is not a zombie."""
+    """Return whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -209,7 +209,7 @@ folds = 2
 
 
 def candidates_of(nbest: Path, rank: int) -> bytes:
-    """Return the candidate of each sentence that stands at a rank of the list, from 1, one a line."""
+    """Return the candidate with the given rank (from 1) of each sentence, one per line."""
     texts: dict[str, list[str]] = {}
     for line in nbest.read_text().splitlines():
         sentence, text, _ = line.split(" ||| ", 2)
@@ -217,10 +217,10 @@ def candidates_of(nbest: Path, rank: int) -> bytes:
     return "".join(f"{each[rank - 1]}\n" for each in texts.values()).encode()
 
 
-def test_the_output_of_the_decoder_is_its_choice_on_dev(
+def test_the_decoder_output_is_the_moses_output_of_dev(
     command: Command, folder: Path, decoder: Callable[..., Path]
 ) -> None:
-    """Here it prints the second candidates, as it may with -mbr."""
+    """In this test the decoder prints the second candidates, as is possible with -mbr."""
     decoder("printed = 2")
     (folder / "models.toml").write_text(ALONE)
     status, _, err = command(*arguments("--nbest", "5"))
@@ -236,7 +236,7 @@ def test_the_output_of_the_decoder_is_its_choice_on_dev(
         ("print('a |0-0|', end=' ')", "dev.moses:1: segmentation marks such as |0-1| in the text"),
     ],
 )
-def test_an_output_of_the_decoder_that_cannot_be_used(
+def test_a_faulty_decoder_output_is_a_warning(
     command: Command, folder: Path, decoder: Callable[..., Path], fault: str, message: str
 ) -> None:
     decoder(fault)
@@ -247,7 +247,7 @@ def test_an_output_of_the_decoder_that_cannot_be_used(
     assert json.loads((folder / "work" / "confidence.json").read_text())["moses_output"] is False
 
 
-def test_references_are_those_of_mert_moses(folder: Path) -> None:
+def test_references_are_found_like_in_mert_moses(folder: Path) -> None:
     for name in ("a0", "a1", "a3", "b.ref0", "b.ref1", "c", "c0"):
         (folder / name).touch()
     assert [find_references(stem) for stem in "abc"] == [["a0", "a1"], ["b.ref0", "b.ref1"], ["c"]]
@@ -255,8 +255,10 @@ def test_references_are_those_of_mert_moses(folder: Path) -> None:
         find_references("d")
 
 
-def test_a_program_beside_the_experiment_file(command: Command, folder: Path, decoder: Callable[..., Path]) -> None:
-    """Another one of the same name in the working folder does not run."""
+def test_a_program_in_the_folder_of_the_experiment_file(
+    command: Command, folder: Path, decoder: Callable[..., Path]
+) -> None:
+    """A program with the same name in the working directory is not run."""
     decoder()
     (folder / "sub").mkdir()
     for place, factor in ((folder / "sub", 2), (folder, 7)):

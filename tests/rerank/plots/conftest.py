@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def drawn() -> Callable[[Path], list[str]]:
-    """Return the words of a picture, an SVG."""
+    """Return a function that returns the text elements of an SVG picture."""
 
     def read(path: Path) -> list[str]:
         nodes = minidom.parse(str(path)).getElementsByTagName("text")
@@ -18,7 +18,7 @@ def drawn() -> Callable[[Path], list[str]]:
 
 @pytest.fixture
 def fine(tmp_path: Path) -> Path:
-    """A model with a weight for each of 6 dimensions that has learned nothing."""
+    """An untrained model with an attention weight for each of 6 dimensions."""
     import torch
 
     from features.models.config import ModelConfig

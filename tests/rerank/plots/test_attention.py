@@ -20,7 +20,7 @@ def texts(write: Write) -> tuple[str, str]:
     return str(write("source", "x\ndie Zeitung .\n\n")), str(write("target", "x\nthe newspaper today .\ny\n"))
 
 
-def test_a_pair_by_its_number_from_0(texts: tuple[str, str], write: Write) -> None:
+def test_read_a_sentence_pair_by_its_index(texts: tuple[str, str], write: Write) -> None:
     links = str(write("links", "0-0\n0-0 2-3\n\n"))
     assert read_pair(*texts, 1, None) == (PAIR, frozenset())
     assert read_pair(*texts, 1, links) == (PAIR, {(0, 0), (2, 3)})
@@ -37,7 +37,9 @@ def test_markup_in_the_source_of_a_pair_is_an_error(write: Write) -> None:
         read_pair(str(write("source", "x\n<wall/> y\n")), str(write("target", "x\ny\n")), 1, None)
 
 
-def test_a_matrix_a_model(pointed: dict[str, Path], tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
+def test_one_attention_matrix_per_model(
+    pointed: dict[str, Path], tmp_path: Path, drawn: Callable[[Path], list[str]]
+) -> None:
     folders = [str(folder) for folder in pointed.values()]
     grids = matrices(folders, "cpu", PAIR, frozenset({(0, 0), (2, 3)}))
     assert [grid.model for grid in grids] == ["forward", "backward"]
@@ -50,7 +52,7 @@ def test_a_matrix_a_model(pointed: dict[str, Path], tmp_path: Path, drawn: Calla
     assert (tmp_path / "a.svg").read_text().count("stroke: #d55e00") == 4
 
 
-def test_dimensions_of_a_word(fine: Path, tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
+def test_attention_weights_by_dimension(fine: Path, tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     (grid,) = dimensions([str(fine)], "cpu", PAIR, word=2)
     wanted = dimension_rows(load_model(fine, torch.device("cpu")), PAIR)[1]
     np.testing.assert_array_equal(grid.weights, wanted)
@@ -59,7 +61,7 @@ def test_dimensions_of_a_word(fine: Path, tmp_path: Path, drawn: Callable[[Path]
     assert {*PAIR[0], "fine: newspaper", "0", "5"} <= set(drawn(tmp_path / "a.svg"))
 
 
-def test_dimensions_that_there_are_not(fine: Path, models: dict[str, Path]) -> None:
+def test_wrong_models_and_words_for_dimensions_are_errors(fine: Path, models: dict[str, Path]) -> None:
     with pytest.raises(
         InputError, match=r"forward: attention has one weight per word. Dimensions need granularity=fine"
     ):

@@ -21,15 +21,15 @@ def draw(path: Path, *words: str) -> bytes:
     return path.read_bytes()
 
 
-def test_forms_go_by_the_ending() -> None:
+def test_the_file_extension_gives_the_format() -> None:
     assert [form_of(name) for name in ("a.png", "b/c.SVG", "-.pdf")] == ["png", "svg", "pdf"]
     for name in ("-", "a.jpg", "png", "a.png.gz", ""):
         with pytest.raises(InputError, match=rf"--output {name}: expected a name in \.png, \.svg or \.pdf"):
             form_of(name)
 
 
-def test_a_picture_is_whole_and_always_the_same(tmp_path: Path) -> None:
-    """Whatever the time, and whatever settings of matplotlib a user has."""
+def test_pictures_are_valid_and_reproducible(tmp_path: Path) -> None:
+    """Neither the time nor the matplotlib settings of the user change a picture."""
     pictures = {form: draw(tmp_path / f"one.{form}", "word") for form in FORMATS}
     time.sleep(1.1 - time.time() % 1)
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):
@@ -44,14 +44,14 @@ def test_a_picture_is_whole_and_always_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "one.png").stat().st_mode & 0o111 == 0
 
 
-def test_words_are_text_and_no_formulas(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
+def test_words_are_text_without_math_markup(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     words = ("_x", "$a^2$", "a<b&c", r"\alpha", "Привет", "שלום", "%", label("\x1b[2J\ufffe\udcff"))
     draw(tmp_path / "a.svg", *words)
     shown = drawn(tmp_path / "a.svg")
     assert [shown.count(word) for word in words] == [2] * len(words)
 
 
-def test_letters_without_a_glyph_are_told_once(
+def test_characters_without_a_glyph_are_one_warning(
     tmp_path: Path, progress: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     draw(tmp_path / "a.png", "b\U0010fffdc\U000ffffd\U0010fffd")
@@ -66,7 +66,7 @@ def test_letters_without_a_glyph_are_told_once(
     assert capfd.readouterr().err == ""
 
 
-def test_a_picture_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), canvas(str(tmp_path / "a.png"), []):
         1 / 0  # noqa: B018
     assert list(tmp_path.iterdir()) == []
@@ -74,7 +74,7 @@ def test_a_picture_that_fails_leaves_nothing(tmp_path: Path) -> None:
         draw(tmp_path / "nowhere" / "a.png")
 
 
-def test_a_large_picture_has_fewer_dots(tmp_path: Path) -> None:
+def test_the_resolution_of_a_large_picture_is_reduced(tmp_path: Path) -> None:
     with canvas(str(tmp_path / "a.png"), []) as figure:
         figure.set_layout_engine("none")
         figure.set_size_inches(400, 0.1)
@@ -83,7 +83,7 @@ def test_a_large_picture_has_fewer_dots(tmp_path: Path) -> None:
         assert picture.width < 13_000
 
 
-def test_labels() -> None:
+def test_labels_are_shortened_and_escaped() -> None:
     assert label("x" * 40) == "x" * 40
     assert label("x" * 41) == "x" * 39 + "…"
     assert label("\ta\x00\uffff") == r"\ta\x00" + "\ufffd"
@@ -100,11 +100,11 @@ def test_labels() -> None:
         (["x" * 50 + str(n) + "x" * 50 for n in (1, 2)], ["1 " + "x" * 37 + "…", "2 " + "x" * 37 + "…"]),
     ],
 )
-def test_names_are_as_short_as_tells_apart(paths: list[str], wanted: list[str]) -> None:
+def test_names_are_the_shortest_that_differ(paths: list[str], wanted: list[str]) -> None:
     assert names(paths) == wanted
 
 
-def test_one_thing_has_one_name() -> None:
+def test_the_same_path_twice_is_an_error() -> None:
     with pytest.raises(InputError, match=r"'\./a' is named twice"):
         names(["a", "b", "./a"])
 

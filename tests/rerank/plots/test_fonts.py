@@ -8,14 +8,14 @@ from matplotlib import font_manager
 from rerank.plots.canvas import BASE, choose_fonts
 
 
-def make_font(path: Path, family: str, letters: str) -> str:
-    """Write a font in which each letter is a triangle."""
+def make_font(path: Path, family: str, characters: str) -> str:
+    """Write a font in which each character is a triangle."""
     pen = TTGlyphPen(None)
     pen.moveTo((0, 0)), pen.lineTo((500, 0)), pen.lineTo((250, 500)), pen.closePath()
-    glyph, glyphs = pen.glyph(), [".notdef", *(f"g{number}" for number in range(len(letters)))]
+    glyph, glyphs = pen.glyph(), [".notdef", *(f"g{number}" for number in range(len(characters)))]
     builder = FontBuilder(1000)
     builder.setupGlyphOrder(glyphs)
-    builder.setupCharacterMap({ord(letter): name for letter, name in zip(letters, glyphs[1:], strict=True)})
+    builder.setupCharacterMap({ord(letter): name for letter, name in zip(characters, glyphs[1:], strict=True)})
     builder.setupGlyf(dict.fromkeys(glyphs, glyph))
     builder.setupHorizontalMetrics(dict.fromkeys(glyphs, (600, 0)))
     builder.setupHorizontalHeader(ascent=800, descent=-200)
@@ -27,12 +27,12 @@ def make_font(path: Path, family: str, letters: str) -> str:
 
 @pytest.fixture
 def fonts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine has three more fonts, one of them damaged."""
+    """Add three fonts to the machine, and a damaged one."""
     (tmp_path / "damaged.ttf").write_bytes(b"no font")
     made = {"B": "\U000f0001\U000f0002", "A": "\U000f0001\U000f0003", "C": "\U000f0001\U000f0002\U000f0004"}
-    paths = [make_font(tmp_path / f"{name}.ttf", f"Font {name}", letters) for name, letters in made.items()]
-    own = [entry for entry in font_manager.fontManager.ttflist if entry.name == BASE]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    paths = [make_font(tmp_path / f"{name}.ttf", f"Font {name}", characters) for name, characters in made.items()]
+    base_fonts = [entry for entry in font_manager.fontManager.ttflist if entry.name == BASE]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", base_fonts)
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(tmp_path / "damaged.ttf"), *paths])
 
 
@@ -49,7 +49,7 @@ def fonts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_fonts_that_together_have_all_letters(
+def test_choose_fonts_that_cover_all_characters(
     fonts: None, texts: list[str], families: list[str], missing: list[str]
 ) -> None:
     assert choose_fonts(texts) == (families, missing)

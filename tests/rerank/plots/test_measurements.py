@@ -32,7 +32,7 @@ def make_model(folder: Path, content: str) -> str:
     return str(folder)
 
 
-def test_numbers_of_curves(tmp_path: Path) -> None:
+def test_read_learning_curves(tmp_path: Path) -> None:
     one = make_model(tmp_path / "one", epoch(1, 30, 8.5, 20) + epoch(2, 90, 4, 5))
     other = make_model(tmp_path / "other", epoch(1, 60, 9, math.inf))
     assert read_curves([one, other]) == [
@@ -56,7 +56,7 @@ def test_numbers_of_curves(tmp_path: Path) -> None:
         (epoch(1, 1, 1, 1).replace("1.0", '"1"').replace(": 1,", ': "1",'), "expected numbers"),
     ],
 )
-def test_what_is_no_curve(content: str | None, message: str, tmp_path: Path) -> None:
+def test_wrong_metrics_files_are_errors(content: str | None, message: str, tmp_path: Path) -> None:
     folder = tmp_path / "m"
     folder.mkdir() if content is None else make_model(folder, content)
     with pytest.raises(InputError, match=message):
@@ -71,7 +71,7 @@ def test_what_is_no_curve(content: str | None, message: str, tmp_path: Path) -> 
         ([math.inf], []),
     ],
 )
-def test_curves_are_drawn_with_plain_numbers(
+def test_learning_curves_have_plain_tick_labels(
     values: list[float], ticks: list[str], tmp_path: Path, drawn: Drawn
 ) -> None:
     numbers = [float(number) for number in range(len(values))]
@@ -84,7 +84,7 @@ def test_curves_are_drawn_with_plain_numbers(
     assert not any("$" in word for word in words)
 
 
-def test_curves_over_sizes_are_drawn(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
+def test_plot_scores_by_corpus_size(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     curves = {"rnnsearch": [(500, 20.0, 1.0), (6000, 30.0, 0.5)], "_cohn": [(500, 25.0, 0.0)], "none": []}
     plot_sizes(curves, "BLEU, test", str(tmp_path / "s.svg"), ("Moses", 22.0))
     words = drawn(tmp_path / "s.svg")
@@ -96,7 +96,7 @@ def test_curves_over_sizes_are_drawn(tmp_path: Path, drawn: Callable[[Path], lis
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def test_bins_of_files(write: Write) -> None:
+def test_read_bins_by_sentence_length(write: Write) -> None:
     source, reference = write("s", "a\n" * 20 + "a b\n" * 10 + "a\tb\n" * 10), write("r", "x y z w v\n" * 40)
     good, half = write("good", "x y z w v\n" * 40), write("half", "x y z w v\n" * 20 + "q\n" * 20)
     bins = read_bins(str(source), [str(reference)], [str(good), str(half)])
@@ -115,22 +115,22 @@ def test_bins_of_files(write: Write) -> None:
         ("a\nb\n", "x\nx |0-1| y\n", r"system:2: segmentation marks such as \|0-1\|"),
     ],
 )
-def test_files_that_do_not_fit(write: Write, source: str, system: str, message: str) -> None:
+def test_files_that_do_not_match_are_errors(write: Write, source: str, system: str, message: str) -> None:
     paths = [str(write(name, text)) for name, text in (("source", source), ("reference", source), ("system", system))]
     with pytest.raises(InputError, match=message):
         read_bins(paths[0], [paths[1]], [paths[2]])
 
 
-def test_lengths_are_drawn(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
+def test_plot_scores_by_sentence_length(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     bins = [Bin(1, 3, 20, {"_moses": 10.0, "reranked": 30.0}), Bin(4, 4, 31, {"_moses": 20.0, "reranked": 25.0})]
     plot_length(bins, str(tmp_path / "l.svg"))
     words = drawn(tmp_path / "l.svg")
     assert {"_moses", "reranked", "BLEU", "1-3", "20", "4", "31"} <= set(words)
 
 
-def test_weights_of_runs_by_hand(write: Write) -> None:
-    one = write("1", "[weight]\nTM= 2 -4\nLM= 3\nsp_a= 1\n")  # 10 in all
-    two = write("2", "[weight]\nNew= 1\nLM= 1\nTM= 1 0\nsp_a= 1\nsp_b= 0\n")  # 4 in all
+def test_relative_weights_of_several_runs(write: Write) -> None:
+    one = write("1", "[weight]\nTM= 2 -4\nLM= 3\nsp_a= 1\n")  # sum of absolute weights: 10
+    two = write("2", "[weight]\nNew= 1\nLM= 1\nTM= 1 0\nsp_a= 1\nsp_b= 0\n")  # sum of absolute weights: 4
     spreads, sparse = read_spreads([str(one), str(two)])
     assert sparse == 2
     assert list(spreads.items()) == [
@@ -141,7 +141,7 @@ def test_weights_of_runs_by_hand(write: Write) -> None:
     ]
 
 
-def test_weights_of_nothing(write: Write) -> None:
+def test_zero_and_missing_weights(write: Write) -> None:
     zero = str(write("0", "[weight]\nLM= 0\n"))
     assert read_spreads([zero]) == ({"LM": [0.0]}, 0)
     with pytest.raises(InputError, match="named twice"):
@@ -162,7 +162,7 @@ def test_weights_of_nothing(write: Write) -> None:
         ),
     ],
 )
-def test_weights_are_drawn(
+def test_plot_weights(
     spreads: dict[str, list[float]],
     sparse: int,
     note: str,
@@ -175,6 +175,6 @@ def test_weights_are_drawn(
     assert (tmp_path / "w.svg").read_text().count("fill: #d55e00") == dots
 
 
-def test_sparse_weights_alone(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
+def test_plot_sparse_weights_only(tmp_path: Path, drawn: Callable[[Path], list[str]]) -> None:
     plot_weights({}, 7, str(tmp_path / "w.svg"))
     assert "weight; 7 sparse features not shown" in drawn(tmp_path / "w.svg")

@@ -1,4 +1,4 @@
-"""The command."""
+"""The command `plot`."""
 
 import sys
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Write = Callable[[str, "str | bytes"], Path]
 
 @pytest.fixture
 def arguments(write: Write, fine: Path, models: dict[str, Path]) -> dict[str, tuple[object, ...]]:
-    """Those of each picture, but for what is written."""
+    """Arguments of each picture, without the output."""
     source, target = write("source", "die Zeitung .\n"), write("target", "the newspaper .\n")
     pair = ("--source", source, "--target", target, "--sentence", 0, "--device", "cpu")
     return {
@@ -25,25 +25,25 @@ def arguments(write: Write, fine: Path, models: dict[str, Path]) -> dict[str, tu
 
 
 @pytest.mark.parametrize("picture", ["attention", "dimensions", "curves", "length", "weights"])
-def test_pictures(
+def test_plot_writes_each_picture(
     picture: str, arguments: dict[str, tuple[object, ...]], command: Command, tmp_path: Path,
     drawn: Callable[[Path], list[str]],
 ) -> None:  # fmt: skip
     name = "attention" if picture == "dimensions" else picture
     assert command("plot", name, *arguments[picture], "--output", tmp_path / "x.svg") == (0, b"", "")
-    told = {"attention": "backward", "dimensions": "fine: the", "curves": "minutes", "length": "BLEU", "weights": "LM"}
-    assert told[picture] in drawn(tmp_path / "x.svg")
+    text = {"attention": "backward", "dimensions": "fine: the", "curves": "minutes", "length": "BLEU", "weights": "LM"}
+    assert text[picture] in drawn(tmp_path / "x.svg")
 
 
-def test_what_cannot_be_drawn(
+def test_wrong_arguments_and_missing_matplotlib_are_errors(
     arguments: dict[str, tuple[object, ...]], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = "moses-rerank plot: --output x.jpg: expected a name in .png, .svg or .pdf\n"
-    assert command("plot", "curves", "nowhere", "--output", "x.jpg") == (2, b"", refused)
-    refused = "moses-rerank plot: --alignment marks links between words, which --word does not show\n"
-    assert command("plot", "attention", *arguments["attention"], "--word", 1, "--output", "x.png")[2] == refused
+    message = "moses-rerank plot: --output x.jpg: expected a name in .png, .svg or .pdf\n"
+    assert command("plot", "curves", "nowhere", "--output", "x.jpg") == (2, b"", message)
+    message = "moses-rerank plot: --alignment marks links between words, which --word does not show\n"
+    assert command("plot", "attention", *arguments["attention"], "--word", 1, "--output", "x.png")[2] == message
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     output = tmp_path / "x.png"
-    refused = "moses-rerank plot: plots need matplotlib: pip install 'moses-rerank[plot]'\n"
-    assert command("plot", "weights", *arguments["weights"], "--output", output) == (2, b"", refused)
+    message = "moses-rerank plot: plots need matplotlib: pip install 'moses-rerank[plot]'\n"
+    assert command("plot", "weights", *arguments["weights"], "--output", output) == (2, b"", message)
     assert not output.exists()

@@ -13,7 +13,7 @@ Read = Callable[..., tuple[Depths, dict[int, float]]]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Read a list of one feature, `F`, with weight 1."""
+    """Return a function that reads a list with one feature, `F`, of weight 1."""
 
     def look(text: str, references: list[list[str]], filtered: str = "") -> tuple[Depths, dict[int, float]]:
         (tmp_path / "list").write_text(text)

@@ -25,7 +25,7 @@ GAIN = Gain("BLEU", 1.0, 2.0, "", None, None, None, "", (), "", ())
 
 
 def analysed(folder: Path, source: str, reference: str, line: str, filters: Filters) -> Analysis:
-    """A list of one candidate, which both systems chose."""
+    """Analyse a list of one candidate, which is the output of both systems."""
     (folder / "list").write_text(f"0 ||| {line} ||| F= 1 ||| 0\n")
     references = [[reference]]
     depths = Depths(references)
@@ -36,27 +36,26 @@ def analysed(folder: Path, source: str, reference: str, line: str, filters: Filt
 
 
 @pytest.mark.parametrize(("filtered", "known"), [("", {"0": 4}), ("debpe", {"0": 3, "2-4": 1})])
-def test_words_of_the_training_text_are_compared_after_the_filters(
-    tmp_path: Path, filtered: str, known: dict[str, int]
-) -> None:
+def test_training_words_are_counted_after_filtering(tmp_path: Path, filtered: str, known: dict[str, int]) -> None:
     (tmp_path / "train").write_text("wo@@ rd\nwo@@ rd\n")
     analysis = analysed(tmp_path, "Wort", "word is not known", "word", Filters(filtered))
     assert analysis.judged and {each.name: each.words for each in analysis.judged.words} == known
 
 
-def test_of_a_single_candidate_there_is_nothing_to_draw(tmp_path: Path) -> None:
+def test_a_list_with_a_single_candidate_has_no_charts(tmp_path: Path) -> None:
     (tmp_path / "train").write_text("a\n")
     analysis = analysed(tmp_path, "x", "b c d e", "a b c d", Filters(""))
     assert charts(analysis, None, GAIN, []) == []
     (section,) = analysis_sections(analysis)
-    assert section.rows == [["candidates", "1"], ["reranked", "59.46"], ["oracle", "59.46"]]  # as sacreBLEU smooths it
+    # BLEU has the smoothing of sacreBLEU.
+    assert section.rows == [["candidates", "1"], ["reranked", "59.46"], ["oracle", "59.46"]]
 
 
 TRAIN = ["the the the the the", "the old house", "old ."]
 
 
-def test_words_by_hand() -> None:
-    """`new` is unknown, `house` is there once, `old` twice, `the` six times."""
+def test_f1_of_words_by_frequency() -> None:
+    """In the training text, `new` is unknown, `house` occurs once, `old` twice and `the` six times."""
     references, systems = (
         [["the new house", "the old one"]],
         {"a": ["the house", "the old old"], "b": ["the new", "one"]},
@@ -80,17 +79,17 @@ def test_every_word_of_the_references_is_in_one_bin() -> None:
     assert bins[-1].scores == {"one": 100} and bins[1].scores["one"] == pytest.approx(200 * 2 / (2 + 4))
 
 
-def test_a_missing_reference_is_no_sentence() -> None:
-    """Three lines of references with a word each, against `a` thrice, which is right twice: F1 is 2 · 2 / (3 + 3)."""
+def test_missing_references_are_excluded_from_word_counts() -> None:
+    """Three reference words, and `a` three times in the output with two matches: F1 is 2 · 2 / (3 + 3)."""
     bins = by_frequency({}, [["a", "b"], ["a", ""]], {"one": ["a", "a"]})
     assert [(each.name, each.words) for each in bins] == [("0", 3)]
     assert bins[0].scores["one"] == pytest.approx(200 * 2 / (3 + 3))
 
 
-def slow(references: list[list[str]], lines: list[str]) -> Counter[str]:
+def simple_counts(references: list[list[str]], lines: list[str]) -> Counter[str]:
     matches = Counter[str]()
-    for place, line in enumerate(lines):
-        padded = [f" {' '.join(tokens(each[place]))} " for each in references]
+    for index, line in enumerate(lines):
+        padded = [f" {' '.join(tokens(each[index]))} " for each in references]
         words = tokens(line)
         own = Counter(" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, min(i + 4, len(words)) + 1))
         for ngram, count in own.items():
@@ -100,25 +99,32 @@ def slow(references: list[list[str]], lines: list[str]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_ngrams_as_a_slow_count_has_them(number: int) -> None:
+def test_ngram_changes_equal_a_simple_count(number: int) -> None:
     rng = np.random.default_rng(number)
     one, other, *references = [
         [" ".join(rng.choice(list("abcd"), rng.integers(0, 9))) for _ in range(30)] for _ in range(2 + number)
     ]
-    changes, before, after = ngram_changes(references, one, other), slow(references, one), slow(references, other)
+    changes, before, after = (
+        ngram_changes(references, one, other),
+        simple_counts(references, one),
+        simple_counts(references, other),
+    )
     gained = {ngram: after[ngram] - before[ngram] for ngram in before | after}
     for matched, sign in ((changes.won, 1), (changes.lost, -1)):
         found = [sign * (each.after - each.before) for each in matched]
         assert found == sorted((d * sign for d in gained.values() if d * sign > 0), reverse=True)[:MOST]
         for each in matched:
             assert (each.before, each.after) == (before[each.ngram], after[each.ngram])
-            place = each.sentence
-            own = [slow([[lines[place]] for lines in references], [text[place]])[each.ngram] for text in (one, other)]
+            index = each.sentence
+            own = [
+                simple_counts([[lines[index]] for lines in references], [text[index]])[each.ngram]
+                for text in (one, other)
+            ]
             assert sign * (own[1] - own[0]) > 0
     assert changes.sentences == 30
 
 
-def test_of_equal_differences_the_longer_ngram_comes_first() -> None:
+def test_of_equal_differences_the_longer_ngram_is_first() -> None:
     changes = ngram_changes([["a b c", "x"]], ["", "x"], ["a b", "y"])
     assert [(each.ngram, each.before, each.after, each.sentence) for each in changes.won] == [
         ("a b", 0, 1, 0), ("a", 0, 1, 0), ("b", 0, 1, 0),

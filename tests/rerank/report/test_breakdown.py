@@ -19,7 +19,7 @@ from rerank.report.listed import find_in_list
 Read = Callable[..., Any]
 
 
-def test_margins_are_over_the_next_other_text() -> None:
+def test_margins_are_computed_over_the_next_different_text() -> None:
     texts = [
         "0 ||| a ||| F= 1 ||| -1",
         "0 |||  a  ||| F= 1 ||| -2",
@@ -31,8 +31,8 @@ def test_margins_are_over_the_next_other_text() -> None:
     assert [margin(each, []) for each in lists] == [1.5, None, 0.25]
 
 
-def test_margins_are_those_of_what_the_decoder_printed() -> None:
-    """Below 0 where another candidate has a higher total; none where it printed no candidate."""
+def test_margins_of_the_decoder_output() -> None:
+    """The margin is negative if another candidate has a higher total, and None if the output is not a candidate."""
     first, second = read_nbest(
         Lines(
             "list",
@@ -48,14 +48,14 @@ def test_margins_are_those_of_what_the_decoder_printed() -> None:
 
 
 def test_equal_scores_neither_rise_nor_fall() -> None:
-    """18/5040 both times, by other products: 6 · 3 · 1 · 1 and 9 · 2 · 1 · 1 with smoothing."""
+    """Both scores are 18/5040, as products 6 · 3 · 1 · 1 and 9 · 2 · 1 · 1 with smoothing."""
     before, after = ([[5, 9, 2, 8, 0, 7, 0, 6, 10]], [[8, 9, 1, 8, 0, 7, 0, 6, 10]])
     found = find_gains(np.array(before, dtype=float), np.array(after, dtype=float))
     assert (found.rose, found.fell, found.stayed) == (0, 0, 1)
 
 
-def test_of_a_joined_list_only_candidates_of_the_decoder_have_totals_of_their_own() -> None:
-    """Sentence 0 has one text of Moses; 2 is unknown to Moses, whose place the first of the others takes."""
+def test_margins_in_a_merged_list_use_candidates_of_the_decoder() -> None:
+    """Sentence 0 has one text of Moses. Sentence 2 has none, so the first of the other lists is used."""
     lines = [
         "0 ||| a ||| FromMoses= 1 FromX= 1 FromY= 0 ||| -1",
         "0 ||| b ||| FromMoses= 0 FromX= 1 FromY= 0 ||| -1",
@@ -70,8 +70,8 @@ def test_of_a_joined_list_only_candidates_of_the_decoder_have_totals_of_their_ow
     assert [margin(each, ["Moses", "X", "Y"]) for each in lists] == [None, 2, 0.5]
 
 
-def test_quarters_hold_every_sentence_with_a_margin_once(read: Read) -> None:
-    """But for sentence 7, which has a single text."""
+def test_quarters_contain_every_sentence_with_a_margin_once(read: Read) -> None:
+    """Sentence 7 has a single text and therefore no margin."""
     rng = np.random.default_rng(1)
     margins = rng.integers(0, 9, 50) / 4
     blocks = [f"{number} ||| a ||| F= 0 ||| {m}\n{number} ||| b ||| F= 0 ||| 0\n" for number, m in enumerate(margins)]
@@ -92,16 +92,16 @@ def test_quarters_hold_every_sentence_with_a_margin_once(read: Read) -> None:
 
 
 @pytest.mark.parametrize(("total", "sentences"), [("", 4), ("|||", 4), ("||| -1", 4), ("||| -1", 3)])
-def test_lists_that_have_no_quarters(read: Read, total: str, sentences: int) -> None:
-    """Without totals, with a single candidate in each sentence, and of few sentences."""
+def test_lists_without_quarters(read: Read, total: str, sentences: int) -> None:
+    """Lists without totals, with a single candidate per sentence, or with few sentences."""
     lines = "".join(f"{number} ||| a ||| F= 0 {total}\n" for number in range(sentences))
     references = [["a"] * sentences]
     _, collected = read(lines, references)
     assert by_margin(collected, statistics(references, {"before": references[0]})) == []
 
 
-def test_gains_by_hand() -> None:
-    """Smoothed BLEU of `a x` against `a b` is (2/3 · 1/2 · 1 · 1)^(1/4) = 0.76, of `x x` (1/3 · 1/2)^(1/4) = 0.64."""
+def test_sentence_bleu_gains() -> None:
+    """Smoothed BLEU of `a x` for `a b` is (2/3 · 1/2 · 1 · 1)^(1/4) = 0.76, and of `x x` (1/3 · 1/2)^(1/4) = 0.64."""
     before, after = statistics(
         [["a b"] * 5], {"before": ["a x", "a b", "x x", "a b", "b b"], "after": ["a b", "a x", "a x", "a b", "b b"]}
     ).values()
@@ -124,7 +124,7 @@ LIST = """\
 
 
 def bleu(lines: list[str], references: list[list[str]]) -> float:
-    """A slow second way: lines of a whole set."""
+    """Compute corpus BLEU directly from all lines, as a simple second implementation."""
     metric = Metric("bleu")
     rows = [metric.counter(answers)(line) for line, *answers in zip(lines, *references, strict=True)]
     return 100 * float(metric.formula.score(np.array(rows).sum(axis=0)))
@@ -140,8 +140,8 @@ ANSWERS = [["a b c d e", "f g", "h", "i j k"], ["a b c d", "f g x", "h h", "k"]]
 
 
 @pytest.mark.parametrize("references", [ANSWERS[:1], ANSWERS])
-def test_choices_of_each_depth(read: Read, references: list[list[str]]) -> None:
-    """The line of a sentence without candidates is empty; of two equal candidates the first counts."""
+def test_reranked_scores_by_depth(read: Read, references: list[list[str]]) -> None:
+    """A sentence without candidates has an empty line. The first of equally good candidates is used."""
     depths = by_depth(read, LIST, references)
     chosen = ["a b c d x", "a b c d x", "z"]
     assert [each.candidates for each in depths] == [1, 2, 4]
@@ -152,16 +152,16 @@ def test_choices_of_each_depth(read: Read, references: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize("references", [ANSWERS[:1], ANSWERS])
-def test_the_best_are_those_of_evaluations(read: Read, references: list[list[str]], tmp_path: Path) -> None:
+def test_oracle_scores_equal_those_of_the_evaluation(read: Read, references: list[list[str]], tmp_path: Path) -> None:
     first = "0 ||| a b c d x ||| F= 1 ||| -1\n1 ||| f g ||| F= 0 ||| -7\n3 ||| i j ||| F= 0 ||| -1\n"
-    for text, place in ((LIST, -1), (first, 0)):
+    for text, index in ((LIST, -1), (first, 0)):
         depths = by_depth(read, LIST, references)
         (tmp_path / "nbest").write_text(text)
         best = find_in_list(str(tmp_path / "nbest"), references, {}, Filters("")).oracle
-        assert depths[place].oracle == pytest.approx(bleu(best, references))
+        assert depths[index].oracle == pytest.approx(bleu(best, references))
 
 
-def test_without_references_only_places_are_known(read: Read) -> None:
+def test_without_references_only_ranks_are_known(read: Read) -> None:
     depths = by_depth(read, LIST, [])
     assert [(each.reranked, each.oracle, each.deeper) for each in depths] == [
         (None, None, 2 / 3), (None, None, 1 / 3), (None, None, 0),
@@ -174,7 +174,7 @@ def test_the_last_depth_is_the_longest_list(read: Read, longest: int, expected: 
     assert [each.candidates for each in by_depth(read, text, [["w0"]])] == expected
 
 
-def test_candidates_go_through_the_filters(read: Read) -> None:
+def test_candidates_are_filtered(read: Read) -> None:
     text = "0 ||| wo@@ rd one two three ||| F= 0 ||| 0\n"
     (last,) = by_depth(read, text, [["word one two three"]], "debpe")
     assert last.reranked == last.oracle == pytest.approx(100)
@@ -196,22 +196,24 @@ def words(*lengths: int) -> list[str]:
         (list(range(1, 401)), [(1 + 50 * i, 50 + 50 * i, 50) for i in range(8)]),
     ],
 )
-def test_bins_hold_enough_sentences(lengths: list[int], bounds: list[tuple[int, int, int]]) -> None:
+def test_bins_have_enough_sentences(lengths: list[int], bounds: list[tuple[int, int, int]]) -> None:
     source = words(*lengths)
     bins = by_length(source, {})
     assert [(each.lower, each.upper, each.sentences) for each in bins] == bounds
 
 
-def test_a_bin_is_scored_as_a_corpus_of_its_own() -> None:
+def test_a_bin_is_scored_as_a_separate_corpus() -> None:
     rng = random.Random(1)
     source = words(*[length for length in (4, 7) for _ in range(25)])
     one, two, system = ([" ".join(rng.choices("abc", k=8)) for _ in source] for _ in range(3))
     bins = by_length(source, statistics([one, two], {"s": system, "two": two}))
-    for places, each in zip((slice(0, 25), slice(25, 50)), bins, strict=True):
-        expected = sacrebleu.corpus_bleu(system[places], [one[places], two[places]], tokenize="none", force=True).score
+    for part_of_lines, each in zip((slice(0, 25), slice(25, 50)), bins, strict=True):
+        expected = sacrebleu.corpus_bleu(
+            system[part_of_lines], [one[part_of_lines], two[part_of_lines]], tokenize="none", force=True
+        ).score
         assert each == Bin(each.lower, each.upper, 25, {"s": pytest.approx(expected), "two": pytest.approx(100)})
 
 
-def test_lines_that_are_missing_are_no_shorter_set() -> None:
+def test_missing_lines_are_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         statistics([["a", "b"]], {"s": ["a"]})

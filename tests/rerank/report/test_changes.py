@@ -48,21 +48,21 @@ def unscored(tmp_path: Path) -> list[Change]:
     return find(tmp_path, [])
 
 
-def test_gains_by_hand(changes: list[Change]) -> None:
-    """1 - (3/4 · 2/3 · 1/2 · 1)^(1/4); (3/4 · 1/3 · 1/2 · 1)^(1/4) - 1; one word of two, exp(1 - 2/1)."""
+def test_sentence_bleu_gains(changes: list[Change]) -> None:
+    """1 - (3/4 · 2/3 · 1/2 · 1)^(1/4), then (3/4 · 1/3 · 1/2 · 1)^(1/4) - 1, then one of two words: exp(1 - 2/1)."""
     assert [change.sentence for change in changes] == [3, 0, 1]
     gains = [change.gain for change in changes]
     assert gains == pytest.approx([1 - 0.36787944, 1 - 0.125**0.25 * 2**0.25, 0.125**0.25 - 1])
 
 
-def test_a_missing_reference_is_not_shown_and_changes_no_gain(tmp_path: Path, changes: list[Change]) -> None:
+def test_missing_references_are_ignored(tmp_path: Path, changes: list[Change]) -> None:
     found = find(tmp_path, [["", "", " ", "d <e>"], REFERENCE])
     assert [change.texts for change in found] == [change.texts for change in changes]
     assert [change.gain for change in found] == [change.gain for change in changes]
 
 
-def test_reasons_are_those_of_the_lines_that_were_chosen(tmp_path: Path) -> None:
-    """Where a list repeats a text: of Moses' choice the one with the highest total, else the one of the weights."""
+def test_reasons_for_repeated_texts_use_the_chosen_lines(tmp_path: Path) -> None:
+    """Of equal texts, the line with the highest total (Moses) or with the highest model score (reranked) is used."""
     lines = ("a b ||| L= 0 ||| -2", "a x ||| L= 1 ||| -1", "a x ||| L= 2 ||| -1.5", "a b ||| L= 5 ||| -3")
     (tmp_path / "list").write_text("".join(f"0 ||| {line}\n" for line in lines))
     reranked = Reranked(["s"], [], ["a x"], ["a b"], {"L": (1.0,)}, Filters(""))
@@ -76,7 +76,7 @@ def test_reasons_are_weighted_differences_of_features(changes: list[Change]) -> 
     assert changes[0].reasons == ()
 
 
-def test_text(changes: list[Change]) -> None:
+def test_changes_as_text(changes: list[Change]) -> None:
     lines = side_by_side(changes)
     heads = [line for line in lines if line.startswith("sentence")]
     assert heads == [
@@ -107,18 +107,18 @@ def evaluated(before: float, after: float, p_value: float | None) -> Evaluation:
         (evaluated(40, 39.999, 1.0), "BLEU on test stays 40.00: "),
     ],
 )
-def test_the_result_in_one_sentence(changes: list[Change], evaluation: Evaluation, result: str) -> None:
+def test_headline_with_references(changes: list[Change], evaluation: Evaluation, result: str) -> None:
     changed = "3 of 4 sentences changed, 2 with a higher sentence BLEU and 1 with a lower one."
     assert headline("test", evaluation, changes, 4) == result + changed
 
 
-def test_the_result_without_references(unscored: list[Change]) -> None:
+def test_headline_without_references(unscored: list[Change]) -> None:
     result = headline("news", Evaluation({"moses": {}, "reranked": {}}, {}), unscored, 4)
     assert result == "3 of 4 sentences changed. Without references, translations are not scored."
 
 
-def test_without_references_the_clearest_decision_is_first(unscored: list[Change]) -> None:
-    """Differences of the model scores: 0 of sentence 1, 0.5 - 0.25 - 2 of 0. The list has one text of 3 alone."""
+def test_without_references_changes_are_sorted_by_model_score(unscored: list[Change]) -> None:
+    """Differences: 0 for sentence 1, 0.5 - 0.25 - 2 for sentence 0, unknown for 3, one text of which is not listed."""
     assert [(change.sentence, change.clarity, change.gain) for change in unscored] == [
         (1, 0.0, None), (3, None, None), (0, -1.75, None),
     ]  # fmt: skip

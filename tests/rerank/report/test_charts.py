@@ -1,4 +1,4 @@
-"""Charts are XML, show what they are given, and hold no text that is not escaped."""
+"""Charts are valid XML, show the given values and escape all text."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ SHOWN = "<a & b\\x1b>"
 BOTH = {"moses": 30.5, BAD: 31.25}
 
 
-def worth(metric: str = BAD) -> str:
+def ablation_figure(metric: str = BAD) -> str:
     names = {BASE: 40.0, f"and {BAD}": 41.5, "and Len": 39.0, "all features": 42.0}
     column = {name: SetScore(score, None) for name, score in names.items()}
     return charts.ablation_chart(Ablation("", {"dev": column, BAD: column}), metric)
@@ -32,7 +32,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "lengths": lambda: charts.length_chart([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
     "margins": lambda: charts.margin_chart([Bin(0.5, 1, 5, BOTH), Bin(1, 2, 6, BOTH)]),
     "frequency": lambda: charts.frequency_chart([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
-    "worth": worth,
+    "worth": ablation_figure,
     "weights": lambda: charts.weights_chart(
         [RelativeWeight(BAD, 0.75, (0.5, 1.0)), RelativeWeight("LM0", -0.25, (-0.5, 0.0))]
     ),
@@ -63,14 +63,14 @@ def test_figures_have_a_title_and_a_caption(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_what_comes_from_files_is_escaped(name: str) -> None:
+def test_text_from_files_is_escaped(name: str) -> None:
     figure = FIGURES[name]()
     assert "<a &" not in figure and "\x1b" not in figure
     assert SHOWN in "".join(ElementTree.fromstring(figure).itertext())
 
 
 @pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
-def test_nothing_is_drawn_beside_the_picture(name: str) -> None:
+def test_all_shapes_are_inside_the_picture(name: str) -> None:
     svg = ElementTree.fromstring((FIGURES | OTHERS)[name]())[0]
     height = float((svg.get("viewBox") or "").split()[-1])
     for each in svg.iter():
@@ -80,11 +80,11 @@ def test_nothing_is_drawn_beside_the_picture(name: str) -> None:
         assert float(each.get("y", "0")) + float(each.get("height", "0")) <= height
 
 
-def test_numbers_stand_in_the_figures() -> None:
+def test_figures_show_values() -> None:
     assert {"1", "20", "2-9", "25", "moses"} <= set(texts(FIGURES["lengths"]()))
     assert {"lowest", "5", "low", "6"} <= set(texts(FIGURES["margins"]()))
     assert {"0", "3", "1000+", "9"} <= set(texts(FIGURES["frequency"]()))
-    assert {"40.00", "41.50", "39.00", "42.00", "dev, cross-validated"} <= set(texts(worth("BLEU")))
+    assert {"40.00", "41.50", "39.00", "42.00", "dev, cross-validated"} <= set(texts(ablation_figure("BLEU")))
     assert {"+75.0", "-25.0", "LM0"} <= set(texts(FIGURES["weights"]()))
     assert "% of sentences" in texts(OTHERS["deeper"]()) and "BLEU" not in texts(OTHERS["deeper"]())
     assert f"{SHOWN} does not have come after" in "".join(ElementTree.fromstring(OTHERS["deeper"]()).itertext())
@@ -95,10 +95,10 @@ def test_numbers_stand_in_the_figures() -> None:
     )
 
 
-def test_bars_begin_at_what_they_are_compared_with() -> None:
-    """Those to the right are better than Moses' features, 2 points as long again as 1."""
+def test_bars_begin_at_the_baseline() -> None:
+    """Bars to the right are better than the baseline, Moses' features. Lengths are proportional to differences."""
     bars = {}
-    for bar in ElementTree.fromstring(worth("BLEU")).iter("rect"):
+    for bar in ElementTree.fromstring(ablation_figure("BLEU")).iter("rect"):
         if hint := bar.findtext("title"):
             start, width = float(bar.get("x", "")), float(bar.get("width", ""))
             bars[hint.partition(",")[0]] = (start, start + width)
@@ -112,9 +112,11 @@ def test_examples_are_links() -> None:
     assert [(each.get("href"), each.findtext("text")) for each in links] == [("#s264", "264"), ("#s7", "7")]
 
 
-def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
-    shares = [RelativeWeight(f"F{number}", value / 100, ()) for number, value in enumerate([5, -40, *[1] * 40, 30])]
-    found = [text for text in texts(charts.weights_chart(shares)) if text.startswith("F")]
+def test_only_the_largest_of_many_rows_are_drawn() -> None:
+    relative_weights = [
+        RelativeWeight(f"F{number}", value / 100, ()) for number, value in enumerate([5, -40, *[1] * 40, 30])
+    ]
+    found = [text for text in texts(charts.weights_chart(relative_weights)) if text.startswith("F")]
     assert len(found) == charts.MOST and found[:2] == ["F0", "F1"] and found[-1] == "F42"
     column = {name: SetScore(score, None) for name, score in zip([BASE, *"abc"], (1.0, 2, 3, 4), strict=True)}
     column |= {f"and {number}": SetScore(1.0, None) for number in range(40)} | {"all features": SetScore(9.0, None)}
@@ -129,11 +131,11 @@ def test_of_many_rows_the_largest_are_drawn_in_their_order() -> None:
         ([0, 0], 0, 0.2, 0.2), ([82.84, 95.2], 80, 100, 5), ([99.97, 100], 99.8, 100, 0.2),
     ],
 )  # fmt: skip
-def test_scales_are_round_and_hold_all_values(values: list[float], low: float, high: float, step: float) -> None:
-    own = Scale(values, 100, 0)
-    assert (own.low, own.high, own.step) == pytest.approx((low, high, step))
-    assert (own(own.low), own(own.high)) == (100, 0)
-    assert own.ticks == pytest.approx([low + step * number for number in range(round((high - low) / step) + 1)])
+def test_scales_have_round_bounds_around_all_values(values: list[float], low: float, high: float, step: float) -> None:
+    scale = Scale(values, 100, 0)
+    assert (scale.low, scale.high, scale.step) == pytest.approx((low, high, step))
+    assert (scale(scale.low), scale(scale.high)) == (100, 0)
+    assert scale.ticks == pytest.approx([low + step * number for number in range(round((high - low) / step) + 1)])
 
 
 NAN = np.full(4, np.nan)
@@ -150,13 +152,13 @@ def drawn(each: Outcome, metric: str = "BLEU", name: str = "test") -> ElementTre
 
 
 def dots(root: ElementTree.Element, kind: str) -> list[tuple[float, float]]:
-    """Places of dots, as scores."""
+    """Return the positions of dots, as scores."""
     (group,) = (each for each in root.iter("g") if each.get("class") == kind)
-    places = [(float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in group]
-    return [((across - 48) / 3.2, 100 - (down - 12) / 3.2) for across, down in places]
+    positions = [(float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in group]
+    return [((across - 48) / 3.2, 100 - (down - 12) / 3.2) for across, down in positions]
 
 
-def test_dots_stand_where_the_axes_say() -> None:
+def test_positions_of_dots_agree_with_the_axes() -> None:
     root = drawn(outcome([10, 20, 30, 90], [0, 100, 50, -40]))
     assert np.array(dots(root, "two dots")) == pytest.approx(
         np.array([(10, 0), (20, 100), (30, 50), (90, 0)]), abs=0.05
@@ -171,13 +173,13 @@ def test_dots_stand_where_the_axes_say() -> None:
     assert "of 4 sentences of test: a small dot for each" in "".join(root.itertext())
 
 
-def test_few_sentences_and_names_that_are_no_xml() -> None:
+def test_few_sentences_and_names_with_special_characters() -> None:
     root = drawn(outcome([40], [60]), "bleu+chrf:0.7,0.3", "<a & b\x1b>")
     assert dots(root, "two") == dots(root, "two dots") == [pytest.approx((40, 60), abs=0.05)]
     assert root[0][0].text == "bleu+chrf:0.7,0.3 of the sentences of <a & b\\x1b>: expected and actual"
 
 
-def test_text_has_the_colour_of_the_page() -> None:
+def test_text_has_the_text_colour_of_the_page() -> None:
     style = (EXPLORER / "charts.css").read_text(encoding="utf-8")
     assert "svg { " in style and "fill: currentColor" in style
     assert not re.search(r"#(000|fff)|black|white", style)

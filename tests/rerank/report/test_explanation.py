@@ -18,15 +18,15 @@ LIST = """\
 def explain(command: Command, write: Write) -> Callable[..., tuple[int, list[str], str]]:
     files = (write("list", LIST), "--weights", write("w", "[weight]\nL= 0.5\nT= 1 2\ns_x= 0.1\n"))
 
-    def asked(*arguments: object) -> tuple[int, list[str], str]:
+    def run(*arguments: object) -> tuple[int, list[str], str]:
         status, out, err = command("explain", *files, *arguments)
         return status, out.decode().split("\n"), err
 
-    return asked
+    return run
 
 
-def test_parts_add_up(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
-    """Scores 1.7 and 2.5: the second is chosen, against the first, which has the highest total."""
+def test_contributions_add_up(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
+    """The scores are 1.7 and 2.5. The second candidate is chosen, and the first has the highest total."""
     status, lines, _ = explain("--sentence", 7, "--source", write("src", "s\tt\n" * 8))
     assert status == 0
     assert lines[0] == "sentence 7, 3 candidates"
@@ -43,14 +43,14 @@ def test_parts_add_up(explain: Callable[..., tuple[int, list[str], str]], write:
     ]
 
 
-def test_against_what_moses_printed(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
-    """Not against the first candidate, which has the highest total."""
+def test_comparison_with_the_moses_output(explain: Callable[..., tuple[int, list[str], str]], write: Write) -> None:
+    """The first candidate, which has the highest total, is not the Moses output."""
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x \n" * 7 + "a d \n"))
     assert lines[1] == "  moses      a d"
     assert "a c   (candidate 2" in lines[2] and "a d   (candidate 3" in lines[3]
 
 
-def test_against_the_next_best_where_moses_printed_no_candidate(
+def test_comparison_with_the_next_best_if_the_output_is_no_candidate(
     explain: Callable[..., tuple[int, list[str], str]], write: Write
 ) -> None:
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x\n" * 7 + "a z\n"))
@@ -58,7 +58,7 @@ def test_against_the_next_best_where_moses_printed_no_candidate(
     assert "a c   (candidate 2" in lines[2] and "a b   (candidate 1" in lines[3]
 
 
-def test_what_moses_printed_has_as_many_lines_as_the_source(
+def test_a_moses_output_with_another_number_of_lines_is_an_error(
     explain: Callable[..., tuple[int, list[str], str]], write: Write
 ) -> None:
     output, source = write("out", "x\n" * 8), write("src", "s\n" * 9)
@@ -66,7 +66,7 @@ def test_what_moses_printed_has_as_many_lines_as_the_source(
     assert f"{output} has 8 lines, {source} has 9" in err
 
 
-def test_candidates_can_be_named(explain: Callable[..., tuple[int, list[str], str]]) -> None:
+def test_candidates_can_be_selected_by_rank(explain: Callable[..., tuple[int, list[str], str]]) -> None:
     _, lines, _ = explain("--sentence", 7, "--candidate", 3, "--against", 2)
     assert "a d   (candidate 3" in lines[1] and "a c   (candidate 2" in lines[2]
     assert "a d   (candidate 3" in explain("--sentence", 7, "--against", 3)[1][2]
@@ -79,7 +79,7 @@ def test_candidates_can_be_named(explain: Callable[..., tuple[int, list[str], st
         (("--sentence", 7, "--candidate", 4), "sentence 7 has 3 candidates, there is no candidate 4"),
     ],
 )
-def test_what_is_not_there(
+def test_missing_sentences_and_candidates_are_errors(
     explain: Callable[..., tuple[int, list[str], str]], arguments: tuple[object, ...], message: str
 ) -> None:
     status, _, err = explain(*arguments)

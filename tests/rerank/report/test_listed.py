@@ -27,7 +27,7 @@ MERGED = """\
     ],
 )
 def test_chosen_candidates_are_counted_by_their_lists(content: str, expected: list[str]) -> None:
-    """Sentence 2 has no candidates; what is not 0 or 1 for all of sentence 0 is no indicator."""
+    """Sentence 2 has no candidates. Features with values other than 0 and 1 in sentence 0 are no indicators."""
     first, *others = read_nbest(Lines("list", content.splitlines()))
     chosen = Chosen(merged(first), ["b", "c", "", "a"])
     for each in (first, *others):

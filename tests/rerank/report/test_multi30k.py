@@ -1,4 +1,4 @@
-"""Numbers that Moses' own scripts gave on a larger real list; needs MOSES_RERANK_DATA."""
+"""Scores of the Moses scripts on a larger real list. Needs MOSES_RERANK_DATA."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from rerank.metrics.evaluation import evaluate
 from rerank.report.listed import find_in_list
 
 
-def test_the_list_of_multi30k(data: Path) -> None:
-    """BLEU by multi-bleu.perl of the first candidates, and of the best ones by smoothed sentence BLEU."""
+def test_scores_of_multi30k_equal_the_moses_scripts(data: Path) -> None:
+    """BLEU by multi-bleu.perl of the first candidates, and of the oracle by smoothed sentence BLEU."""
     folder = data / "multi30k-de-en"
     nbest, reference = str(folder / "test.nbest.gz"), read_lines(str(folder / "test.en"))
     lists = list(read_nbest(nbest))

@@ -32,7 +32,7 @@ WEIGHTS = {"L": (0.5,), "T": (-1.0, 1.0), "s_x": (0.25,), "FromA": (0.0,), "From
 
 
 class Explored(NamedTuple):
-    """A set, and what was read of its list."""
+    """A test set and the data read from its list."""
 
     nbest: Path
     reranked: Reranked
@@ -47,7 +47,7 @@ class Explored(NamedTuple):
 
 @pytest.fixture
 def explore(tmp_path: Path) -> Callable[..., Explored]:
-    """Three sentences, the second one without candidates; of the first the third candidate is chosen."""
+    """Return a function that reads three sentences: the second has no candidates, the first is reranked."""
 
     def make(references: list[list[str]], nbest: str = LIST, more: int = 0) -> Explored:
         path = tmp_path / "list"
@@ -79,8 +79,8 @@ def explore(tmp_path: Path) -> Callable[..., Explored]:
 
 
 @pytest.fixture
-def unpacked() -> Callable[[str], dict[str, Any]]:
-    """Return the values of all elements of data in a page, by their ids."""
+def decompressed() -> Callable[[str], dict[str, Any]]:
+    """Return a function that reads all data elements of a page, by their ids."""
 
     def read(page: str) -> dict[str, Any]:
         elements = re.findall('<script type="application/octet-stream" id="([a-z0-9-]+)">([^<]*)</script>', page)
@@ -89,7 +89,7 @@ def unpacked() -> Callable[[str], dict[str, Any]]:
     return read
 
 
-Explore, Unpacked = Callable[..., Any], Callable[[str], dict[str, Any]]
+Explore, Decompressed = Callable[..., Any], Callable[[str], dict[str, Any]]
 REFERENCES = [["a b c", "d", "e"]]
 FIGURE = "<figure><svg></svg></figure>"
 
@@ -101,9 +101,9 @@ def written(explored: Any, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
     return str(explored.html(overview("talks", "1 of 3 <changed>.", evaluation, chosen, [section], [FIGURE])))
 
 
-def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked: Unpacked) -> None:
+def test_the_page_has_all_sentences_and_their_candidates(explore: Explore, decompressed: Decompressed) -> None:
     text = written(explore(REFERENCES))
-    data = unpacked(text)
+    data = decompressed(text)
     assert list(data) == ["chunk-0", "index"]
     assert data["index"]["chunk"] == [0, None, 0]
     assert list(data["chunk-0"]) == ["0", "2"]
@@ -113,11 +113,11 @@ def test_page_has_all_sentences_and_their_candidates(explore: Explore, unpacked:
     assert text.count(FIGURE) == 1 and '<p id="result">1 of 3 &lt;changed&gt;. <a ' in text
 
 
-def test_page_is_the_same_for_the_same_content(explore: Explore) -> None:
+def test_the_page_is_reproducible(explore: Explore) -> None:
     assert written(explore(REFERENCES)) == written(explore(REFERENCES))
 
 
-def test_page_without_references(explore: Explore) -> None:
+def test_a_page_without_references(explore: Explore) -> None:
     explored = explore([])
     facts = find_in_list(str(explored.nbest), [], {"reranked": explored.reranked.after}, Filters(""))
     above = overview("news", "1 of 3 changed.", Evaluation({"reranked": {}}, {}, facts=facts), [], [], [])
@@ -126,24 +126,24 @@ def test_page_without_references(explore: Explore) -> None:
     assert "reranked: 2 of 3 translations are in the list, 1 with rank 1, mean rank 2.0" in text
 
 
-def test_no_text_steers_what_reads_the_page(explore: Explore) -> None:
+def test_control_characters_are_escaped(explore: Explore) -> None:
     text = written(explore(REFERENCES))
     assert text.replace("\n", "").isprintable()
     for shown in (r"worth\x07 &lt;1&gt;", r"<td>sys\x1btem</td>"):
         assert shown in text
 
 
-def test_characters_that_end_lines_or_text_elsewhere(explore: Explore, unpacked: Unpacked) -> None:
-    """NUL never is in the page; U+2028, which ends a line of JavaScript, only where no script reads it as one."""
+def test_special_characters_are_safe_in_html_and_javascript(explore: Explore, decompressed: Decompressed) -> None:
+    """NUL is never in the page. U+2028, a line end in JavaScript, is never inside a script."""
     odd = "a\x00\u2028\u0085</script><!--b"
     text = written(explore([[odd, "d", "e"]]), (odd,))
     assert r"a\x00\x85&lt;/script&gt;&lt;!--b" in text.replace("\u2028", "")
     assert not any(each in text for each in ("\x00", "\x85", "<!--b"))
     assert all("\u2028" not in script for script in re.findall("<script.*?</script>", text, re.DOTALL))
-    assert "\\u0000" not in json.dumps(unpacked(text))
+    assert "\\u0000" not in json.dumps(decompressed(text))
 
 
-def test_page_asks_no_network_and_all_its_parts_are_in_it(explore: Explore) -> None:
+def test_the_page_is_self_contained(explore: Explore) -> None:
     text = written(explore(REFERENCES))
     loaded: list[str | None] = []
 
@@ -159,18 +159,18 @@ def test_page_asks_no_network_and_all_its_parts_are_in_it(explore: Explore) -> N
     assert set(named) <= set(re.findall(r'id="([a-z-]+)"', text))
 
 
-Explore, Unpacked = Callable[..., Any], Callable[[str], dict[str, Any]]
+Explore, Decompressed = Callable[..., Any], Callable[[str], dict[str, Any]]
 
 
-def chunks(explored: Any, unpacked: Unpacked) -> list[dict[int, Any]]:
-    """What is packed, as it was before."""
-    made = unpacked("\n".join(explored.chunks.elements()))
+def chunks(explored: Any, decompressed: Decompressed) -> list[dict[int, Any]]:
+    """Return the decompressed data of all chunks."""
+    made = decompressed("\n".join(explored.chunks.elements()))
     return [{int(number): sentence for number, sentence in chunk.items()} for chunk in made.values()]
 
 
-def test_numbers_by_hand(explore: Explore, unpacked: Unpacked) -> None:
-    """Weights 0.5 of L, -1 and 1 of T, 0.25 of the sparse one; BLEU as in `test_gains_by_hand`."""
-    (chunk,) = chunks(explore([["a b c", "d", "e"]]), unpacked)
+def test_scores_contributions_and_reasons(explore: Explore, decompressed: Decompressed) -> None:
+    """The weights are 0.5 for L, -1 and 1 for T, 0.25 for the sparse feature. BLEU is as in test_changes.py."""
+    (chunk,) = chunks(explore([["a b c", "d", "e"]]), decompressed)
     first, other = chunk[0], chunk[2]
     assert first["text"] == ["a b x", "a <b> c", "a b c"] and other["text"] == [r"a\x1b c"]
     assert (first["score"], first["rank"]) == ([1.75, 0, 2.5], [2, 3, 1])
@@ -182,8 +182,8 @@ def test_numbers_by_hand(explore: Explore, unpacked: Unpacked) -> None:
     assert other["reasons"] == []
 
 
-def test_both_choices_have_their_place_attention_and_alignment(explore: Explore, unpacked: Unpacked) -> None:
-    (chunk,) = chunks(explore([["a b c", "d", "e"]]), unpacked)
+def test_both_choices_have_rank_attention_and_alignment(explore: Explore, decompressed: Decompressed) -> None:
+    (chunk,) = chunks(explore([["a b c", "d", "e"]]), decompressed)
     moses, reranked = chunk[0]["systems"].values()
     assert (moses["place"], reranked["place"]) == (0, 2)
     assert moses["attention"] == [{"model": r"fwd\x07", "weights": [[0.1, 0.9], [0.25, 0.75], [0.3333, 0.6667]]}]
@@ -193,49 +193,49 @@ def test_both_choices_have_their_place_attention_and_alignment(explore: Explore,
     assert list(chunk[2]["systems"]) == ["moses"]
 
 
-def test_links_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Unpacked) -> None:
+def test_links_outside_the_sentence_are_not_shown(explore: Explore, decompressed: Decompressed) -> None:
     beyond = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| 9-0\n"
-    (chunk,) = chunks(explore([], beyond), unpacked)
+    (chunk,) = chunks(explore([], beyond), decompressed)
     moses, reranked = chunk[0]["systems"].values()
     assert (moses["place"], moses["links"]) == (0, [])
     assert (reranked["place"], reranked["links"], reranked["phrases"]) == (None, [], [])
 
 
-def test_phrases_that_fit_no_sentence_are_not_shown(explore: Explore, unpacked: Unpacked) -> None:
+def test_phrases_outside_the_sentence_are_not_shown(explore: Explore, decompressed: Decompressed) -> None:
     """The source has two words."""
     line = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| {}\n"
     for field, wanted in (("0=0-1 1=2", [[0, 0, 0, 1], [1, 1, 2, 2]]), ("0=0-1 2=2", []), ("0=0-1 1=3", [])):
-        (chunk,) = chunks(explore([], line.format(field)), unpacked)
+        (chunk,) = chunks(explore([], line.format(field)), decompressed)
         assert chunk[0]["systems"]["moses"]["phrases"] == wanted
 
 
-def test_links_are_numbered_as_those_of_the_list(explore: Explore, unpacked: Unpacked) -> None:
-    """One line alone might be of a chart decoder: 1-1 2-1 of a source of two words."""
+def test_numbering_of_links_follows_the_list(explore: Explore, decompressed: Decompressed) -> None:
+    """The line with 1-1 2-1 for a source of two words could be from a chart decoder if it were alone."""
     line = "{} ||| {} ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| {} ||| {}\n"
     ours, other = line.format(0, "a b x", -1, "1-1 2-1"), line.format(0, "a b c", -2, "0-0 1-1")
     for nbest, wanted in ((ours, [[0, 0], [1, 0]]), (ours + other, [[1, 1]])):
-        (chunk,) = chunks(explore([], nbest), unpacked)
+        (chunk,) = chunks(explore([], nbest), decompressed)
         assert chunk[0]["systems"]["moses"]["links"] == wanted
 
 
-def test_without_references_nothing_is_best(explore: Explore, unpacked: Unpacked) -> None:
-    (chunk,) = chunks(explore([]), unpacked)
+def test_without_references_there_is_no_oracle(explore: Explore, decompressed: Decompressed) -> None:
+    (chunk,) = chunks(explore([]), decompressed)
     assert (chunk[0]["bleu"], chunk[0]["best"]) == ([], None)
 
 
-def test_a_list_that_was_not_merged_names_no_lists(explore: Explore, unpacked: Unpacked) -> None:
-    (chunk,) = chunks(explore([], "0 ||| a b c ||| L= 1 T= 1 2 FromA= 1 ||| 0\n"), unpacked)
+def test_a_list_that_is_not_merged_has_no_list_names(explore: Explore, decompressed: Decompressed) -> None:
+    (chunk,) = chunks(explore([], "0 ||| a b c ||| L= 1 T= 1 2 FromA= 1 ||| 0\n"), decompressed)
     assert chunk[0]["lists"] == []
 
 
-def test_a_chunk_has_some_sentences_in_the_order_of_the_list(explore: Explore, unpacked: Unpacked) -> None:
+def test_chunks_keep_the_order_of_the_list(explore: Explore, decompressed: Decompressed) -> None:
     ids = [*range(50, 0, -1), 0]
     lines = (f"{number} ||| a ||| L= 1 T= 1 1 FromA= 1 FromB= 1 ||| 0\n" for number in ids)
     explored = explore([], "".join(lines), more=60)
-    made = chunks(explored, unpacked)
+    made = chunks(explored, decompressed)
     assert [len(chunk) for chunk in made] == [CHUNK, CHUNK, 11]
     assert [number for chunk in made for number in chunk] == ids
-    assert explored.chunks.places == {number: place // CHUNK for place, number in enumerate(ids)}
+    assert explored.chunks.places == {number: position // CHUNK for position, number in enumerate(ids)}
 
 
 Explore = Callable[..., Any]
@@ -245,7 +245,7 @@ def columns(explored: Any, places: dict[int, int]) -> dict[str, Any]:
     return index(explored.reranked, explored.measured, explored.changes, places)
 
 
-def test_columns_have_a_row_a_sentence(explore: Explore) -> None:
+def test_columns_have_one_row_per_sentence(explore: Explore) -> None:
     explored = explore([["a b c", "d", "e"], ["a b c", "f", "g"]])
     assert columns(explored, {0: 0, 2: 1}) == {
         "metric": "chrf",
@@ -261,6 +261,6 @@ def test_columns_have_a_row_a_sentence(explore: Explore) -> None:
     }
 
 
-def test_what_is_known_of_no_sentence_is_no_column(explore: Explore) -> None:
+def test_columns_without_any_value_are_empty(explore: Explore) -> None:
     made = columns(explore([]), {})
     assert (made["references"], made["gain"], made["clarity"]) == ([], [], [0.75, None, None])

@@ -1,4 +1,4 @@
-"""A list is read once for all that a report says of it."""
+"""A report reads its list once."""
 
 from io import BytesIO
 from typing import Any
@@ -19,7 +19,7 @@ from rerank.report.reranking import ListReading
 
 
 def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple[ListReading, Reranked]:
-    """Read the list of a set with so many sentences from what cannot be read again."""
+    """Read the first sentences of a list from an iterator, which cannot be read again."""
     weights = read_weights(str(fitted.weights))
     model = LinearModel(weights, "weights")
     ranked = [Ranking(each, model.scores(each)) for each in read_nbest(str(fitted.nbest))]
@@ -37,7 +37,7 @@ def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple
     return reading, reranked
 
 
-def test_all_is_read_in_one_pass(fitted: Any) -> None:
+def test_the_list_is_read_in_one_pass(fitted: Any) -> None:
     references = [read_lines(str(fitted.reference))]
     reading, reranked = read_once(fitted, 80, references)
     systems = {"moses": reranked.before, "reranked": reranked.after}
@@ -52,6 +52,6 @@ def test_all_is_read_in_one_pass(fitted: Any) -> None:
     assert len(list(reading.chunks.elements())) == 4 and list(reading.chunks.places) == list(range(80))
 
 
-def test_a_list_beyond_its_texts(fitted: Any) -> None:
+def test_a_list_with_more_sentences_than_the_texts_is_an_error(fitted: Any) -> None:
     with pytest.raises(InputError, match="the list:396: sentence 79 is beyond the translation, which has 79 lines"):
         read_once(fitted, 79, [])

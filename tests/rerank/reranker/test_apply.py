@@ -1,4 +1,4 @@
-"""A reranker is applied as its steps by hand would be, wherever it stands, and while its list is being written."""
+"""`apply` gives the output of `score` and `rerank`, for moved and linked rerankers and for growing lists."""
 
 import gzip
 import json
@@ -69,13 +69,13 @@ def texts(sample: Path, lines: list[bytes], write: Write) -> tuple[Path, Path]:
     return write("list", b"".join(lines)), write("source", b"\n".join(source) + b"\n")
 
 
-def test_it_does_what_the_steps_do(
+def test_apply_equals_score_and_rerank(
     command: Command, tmp_path: Path, reranker: Path, features: list[str], weights: Path, texts: tuple[Path, Path]
 ) -> None:
     nbest, source = texts
     scored, best = tmp_path / "scored", tmp_path / "best"
-    asked = [word for feature in features for word in ("--feature", feature)]
-    assert command("score", nbest, "--source", source, *asked, "--output", scored)[0] == 0
+    options = [word for feature in features for word in ("--feature", feature)]
+    assert command("score", nbest, "--source", source, *options, "--output", scored)[0] == 0
     chosen = command("rerank", scored, "--weights", weights, "--source", source, "--nbest", best)[1]
     moved = reranker.rename(tmp_path / "moved")
     for option in ((), ("--batch-size", 1), ("--batch-size", 3)):
@@ -90,7 +90,7 @@ def test_it_does_what_the_steps_do(
     assert "signature: reranker|sha256:" in err
 
 
-def test_links_lead_to_the_same(
+def test_a_linked_reranker_gives_the_same_output(
     command: Command, tmp_path: Path, features: list[str], weights: Path, reranker: Path, texts: tuple[Path, Path]
 ) -> None:
     write_folder(tmp_path / "linked", parse_requests(features), str(weights), "", link=True)
@@ -100,7 +100,7 @@ def test_links_lead_to_the_same(
     assert results[0] == results[1]
 
 
-def test_a_large_pretrained_model_is_linked_and_its_template_copied(
+def test_a_large_pretrained_model_is_linked_and_its_template_is_copied(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "moses_rerank")
@@ -120,8 +120,8 @@ def test_a_large_pretrained_model_is_linked_and_its_template_copied(
     assert f"{tmp_path / 'hf'}: more than 1 GB, so the reranker links to it" in caplog.text
 
 
-def test_what_a_file_is_called_or_names_elsewhere(command: Command, tmp_path: Path, write: Write) -> None:
-    """An ini that names sparse weights, and a table that is a link: the reranker has both, by their own names."""
+def test_sparse_weights_and_linked_tables_are_copied(command: Command, tmp_path: Path, write: Write) -> None:
+    """The ini names a file of sparse weights, and the table is a symbolic link. Both files keep their names."""
     (tmp_path / "from").mkdir()
     write("from/sparse", "s_x 2\n")
     ini, table = write("from/sparse.ini", "[weight-file]\nsparse\n[weight]\nL= 1\n"), write("from/table7", "a x 0.5\n")
@@ -140,21 +140,21 @@ def test_what_a_file_is_called_or_names_elsewhere(command: Command, tmp_path: Pa
 
 
 def test_lexical_tables_keep_their_direction(tmp_path: Path, write: Write) -> None:
-    """By two names of one file, and below a folder whose name holds the other direction."""
+    """One file has two names with different directions, and a folder name contains the other direction."""
     (tmp_path / "models" / "e2f").mkdir(parents=True)
     first, third = write("lex.f2e", "a x 0.5\n"), write("models/e2f/lex.f2e", "a x 0.7\n")
     (tmp_path / "lex.e2f").symlink_to(first)
-    asked = [f"A=lexical:{first}", f"B=lexical:{tmp_path / 'lex.e2f'}", f"C=lexical:{third}"]
+    options = [f"A=lexical:{first}", f"B=lexical:{tmp_path / 'lex.e2f'}", f"C=lexical:{third}"]
     weights = write("weights", "[weight]\nL= 1\nA= 1\nB= 1\nC= 1\n")
-    manifest = write_folder(tmp_path / "reranker", parse_requests(asked), str(weights), "")
+    manifest = write_folder(tmp_path / "reranker", parse_requests(options), str(weights), "")
     assert manifest.features == {
         "A": "lexical:tables/lex.f2e", "B": "lexical:tables/lex.e2f", "C": "lexical:tables/2-lex.f2e",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [f"{'n' * 245}.f2e", "lex.f2e" + "n" * 240, "lex\n|.f2e"])
-def test_tables_of_any_name(command: Command, tmp_path: Path, write: Write, name: str) -> None:
-    """Two of one name; the manifest and the card name them."""
+def test_unusual_file_names_of_tables(command: Command, tmp_path: Path, write: Write, name: str) -> None:
+    """Two tables have the same name. The manifest and the model card list both."""
     nbest, source = write("list", "0 ||| a ||| L= 1 ||| 2\n"), write("source", "x\n")
     requests = []
     for number in range(2):
@@ -164,30 +164,31 @@ def test_tables_of_any_name(command: Command, tmp_path: Path, write: Write, name
     manifest = write_folder(tmp_path / "reranker", parse_requests(requests), str(weights), "tuned by hand")
     status, _, err = command("apply", tmp_path / "reranker", nbest, "--source", source, "--nbest", tmp_path / "best")
     assert status == 0, err
-    assert "Lex0= -2.99573227 Lex1= -2.30258509" in (tmp_path / "best").read_text()  # log 0.1/2, log 0.2/2: NULL, too
+    # The values are log 0.1/2 and log 0.2/2, because NULL counts as a word.
+    assert "Lex0= -2.99573227 Lex1= -2.30258509" in (tmp_path / "best").read_text()
     rows = "\n".join(feature_rows(manifest.features, {}))
     assert all(row.startswith("| Lex") for row in rows.split("\n"))
 
 
-def test_a_folder_that_is_none_or_was_altered(
+def test_a_missing_or_changed_reranker_is_an_error(
     command: Command, tmp_path: Path, reranker: Path, texts: tuple[Path, Path]
 ) -> None:
     manifest = json.loads((reranker / "reranker.json").read_text())
 
-    def refused(folder: Path) -> str:
+    def error_of(folder: Path) -> str:
         status, out, err = command("apply", folder, texts[0], "--source", texts[1], "--output", tmp_path / "out")
         assert (status, out, err.count("\n"), (tmp_path / "out").exists()) == (2, b"", 1, False)
         return err
 
-    assert "not the folder of a reranker, it has no reranker.json" in refused(tmp_path / "nowhere")
+    assert "not the folder of a reranker, it has no reranker.json" in error_of(tmp_path / "nowhere")
     for name in manifest["files"]:
         content = (reranker / name).read_bytes()
         (reranker / name).write_bytes(content + b" ")
-        assert f"{name}: changed since the reranker was made" in refused(reranker)
+        assert f"{name}: changed since the reranker was made" in error_of(reranker)
         (reranker / name).unlink()
-        assert f"{name}: missing" in refused(reranker)
+        assert f"{name}: missing" in error_of(reranker)
         os.mkfifo(reranker / name)
-        assert f"{name}: missing" in refused(reranker)
+        assert f"{name}: missing" in error_of(reranker)
         (reranker / name).unlink()
         (reranker / name).write_bytes(content)
     for changes, message in (
@@ -214,13 +215,13 @@ def test_a_folder_that_is_none_or_was_altered(
         ({"features": {"command:touch out #": "length"}}, "label 'command:touch out #': expected a letter"),
     ):
         (reranker / "reranker.json").write_text(json.dumps(manifest | changes))
-        assert message in refused(reranker)
+        assert message in error_of(reranker)
     (reranker / "reranker.json").write_text("[" * 100_000)
-    assert "nested too deeply" in refused(reranker)
+    assert "nested too deeply" in error_of(reranker)
     shutil.rmtree(reranker)
 
 
-def test_code_and_scores_of_others_are_asked_for_again(
+def test_code_and_score_files_must_be_given_again(
     command: Command,
     tmp_path: Path,
     write: Write,
@@ -257,8 +258,10 @@ def start(*arguments: object) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_a_live_pipe(reranker: Path, texts: tuple[Path, Path], lines: list[bytes], tmp_path: Path) -> None:
-    """Each translation comes back when the next sentence begins, and the source may grow beside the list."""
+def test_apply_reads_a_pipe_incrementally(
+    reranker: Path, texts: tuple[Path, Path], lines: list[bytes], tmp_path: Path
+) -> None:
+    """Each translation is written when the next sentence begins. The source may grow together with the list."""
     sources = texts[1].read_bytes().splitlines(keepends=True)
     growing = tmp_path / "growing"
     growing.write_bytes(b"")
@@ -283,7 +286,7 @@ def test_a_live_pipe(reranker: Path, texts: tuple[Path, Path], lines: list[bytes
     assert (program.returncode, b"".join(translations) + out) == (0, whole.stdout), err
 
 
-def test_a_file_on_stdin_needs_no_last_line_end(reranker: Path, texts: tuple[Path, Path]) -> None:
+def test_a_file_on_stdin_needs_no_final_newline(reranker: Path, texts: tuple[Path, Path]) -> None:
     texts[0].write_bytes(texts[0].read_bytes().rstrip(b"\n"))
     apply = [sys.executable, "-m", "rerank.cli", "apply", reranker, "--source", texts[1]]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
@@ -299,7 +302,7 @@ def test_a_file_on_stdin_needs_no_last_line_end(reranker: Path, texts: tuple[Pat
         (0, b"the list ends at sentence 2, expected sentences up to 4. The decoder probably stopped early"),
     ],
 )
-def test_a_killed_producer(
+def test_a_list_from_a_killed_decoder_is_an_error(
     reranker: Path, texts: tuple[Path, Path], lines: list[bytes], left: int, message: bytes
 ) -> None:
     written = b"".join(line for line in lines if int(line.split(b" ", 1)[0]) < 3)
@@ -310,14 +313,16 @@ def test_a_killed_producer(
     assert b"Traceback" not in err
 
 
-def test_a_source_that_is_too_short(command: Command, reranker: Path, texts: tuple[Path, Path], write: Write) -> None:
+def test_a_source_that_is_too_short_is_an_error(
+    command: Command, reranker: Path, texts: tuple[Path, Path], write: Write
+) -> None:
     status, _, err = command("apply", reranker, texts[0], "--source", write("short", "nur eins\n"), "--batch-size", 1)
     assert status == 2
     assert err.endswith("sentence 1 is beyond the source, which has 1 lines (ids from 0 to 0)\n")
     assert command("apply", reranker, "-", "--source", "-")[0] == 2
 
 
-def test_a_list_that_does_not_fit_is_refused_before_it_is_scored(
+def test_a_list_that_does_not_match_is_an_error_before_scoring(
     command: Command, reranker: Path, texts: tuple[Path, Path], write: Write
 ) -> None:
     other = write("other", texts[0].read_bytes().replace(b"LM0=", b"LM1="))

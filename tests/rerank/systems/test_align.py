@@ -28,7 +28,7 @@ def texts(write: Write) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module")
 def aligned(pointed: dict[str, Path]) -> list[tuple[str, np.ndarray]]:
-    """Lines of links of both models, and matrices."""
+    """Lines of symmetrized links and attention matrices of both models."""
     found = Aligner([str(folder) for folder in pointed.values()], "cpu").align(PAIRS)
     assert sum(len(each.links) for each in found) > 3
     return [(" ".join(f"{i}-{j}" for i, j in sorted(each.links)), each.attention) for each in found]
@@ -46,7 +46,7 @@ def test_links_go_to_stdout(
     assert (status, "symmetrize" in err) == (0, False)
 
 
-def test_links_are_read_as_those_of_moses(
+def test_links_are_in_the_format_of_moses(
     command: Command, texts: tuple[object, ...], pointed: dict[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "links.gz"
@@ -70,7 +70,7 @@ def test_markup_in_a_source_is_an_error(command: Command, write: Write, pointed:
 
 
 @pytest.mark.parametrize("name", ["soft.npz", "soft.json", "soft.json.gz"])
-def test_matrices(
+def test_soft_alignments(
     command: Command,
     texts: tuple[object, ...],
     pointed: dict[str, Path],
@@ -79,7 +79,7 @@ def test_matrices(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    """In stretches of two pairs; the same bytes each time."""
+    """Pairs are processed two at a time, and the files are reproducible."""
     monkeypatch.setattr(attention, "STRETCH", 2)
     path, contents = tmp_path / name, []
     for _ in range(2):
@@ -91,18 +91,18 @@ def test_matrices(
             found = [archive[str(number)] for number in range(4)]
             assert len(archive.files) == 4 and {each.dtype for each in found} == {np.dtype(np.float32)}
     else:
-        unpack = gzip.decompress if name.endswith(".gz") else bytes
-        objects = json.loads(unpack(contents[0]))
+        decompress = gzip.decompress if name.endswith(".gz") else bytes
+        objects = json.loads(decompress(contents[0]))
         assert [(tuple(each["source"]), tuple(each["target"])) for each in objects] == PAIRS
         found = [np.array(each["attention"]) for each in objects]
     for matrix, (_, wanted) in zip(found, aligned, strict=True):
         np.testing.assert_allclose(matrix.reshape(wanted.shape), wanted, atol=2e-6)
 
 
-def test_what_links_are_worth(
+def test_alignment_error_rate(
     command: Command, texts: tuple[object, ...], pointed: dict[str, Path], write: Write, tmp_path: Path
 ) -> None:
-    """Held against themselves; on stdout where the links are in a file, else on stderr."""
+    """The links are compared with themselves. Results go to stderr, or to stdout if the links go to a file."""
     links = tmp_path / "links"
     assert command("align", *pointed.values(), *texts, "--output", links)[0] == 0
     count = len(links.read_text().split())
@@ -137,7 +137,7 @@ def test_what_links_are_worth(
         ({}, ("--source", "-", "--target", "-"), "stdin is named twice, and can be read once. Name a file"),
     ],
 )
-def test_what_is_wrong_leaves_no_file(
+def test_wrong_arguments_are_errors_and_leave_no_file(
     command: Command,
     texts: tuple[object, ...],
     pointed: dict[str, Path],

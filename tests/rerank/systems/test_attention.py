@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "attention.npz")
 
 
-def test_what_is_written_is_read_to_half_a_thousandth(path: str) -> None:
+def test_attention_is_stored_with_three_decimals(path: str) -> None:
     attentions: Attentions = read_attention(path)
     wanted = {(0, "moses"): FIRST, (0, "reranked"): OTHER, (7, "moses"): OTHER, (7, "reranked"): OTHER}
     wanted |= {(8, "moses"): FIRST, (8, "reranked"): EMPTY}
@@ -40,14 +40,14 @@ def test_what_is_written_is_read_to_half_a_thousandth(path: str) -> None:
         assert missing not in attentions
 
 
-def test_it_is_what_numpy_loads(path: str) -> None:
+def test_numpy_can_load_the_file(path: str) -> None:
     with np.load(path) as archive:
         assert archive["models"].tolist() == ["left", "pair/right"]
         assert archive["0.moses"].tolist() == np.rint(FIRST * 1000).tolist()
         assert "7.reranked" not in archive
 
 
-def test_a_writing_that_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), open_attention(str(tmp_path / "a.npz"), ["one"], ["moses"]) as write:
         write(0, "moses", [FIRST[0]])
         raise KeyboardInterrupt
@@ -59,10 +59,10 @@ MOSES = "the newspaper .\nnothing\nthere is a lamp in the wood .\n\n"
 OURS = "newspaper the .\nnothing\nthere is a lamp in the wood .\nnothing\n"
 
 
-def test_each_model_reads_what_each_system_chose(
+def test_attention_of_each_model_for_each_system(
     pointed: dict[str, Path], write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an aligner of the model alone does; in stretches of two pairs, equal choices once, a tab separates words."""
+    """Values equal those of an aligner with one model. Pairs are processed two at a time, and equal outputs once."""
     monkeypatch.setattr(attention, "STRETCH", 2)
     source, systems = str(write("source", SOURCE.replace("Wald ", "Wald\t"))), {"moses": MOSES, "reranked": OURS}
     models = {name: str(folder) for name, folder in pointed.items()}
@@ -89,7 +89,7 @@ def test_each_model_reads_what_each_system_chose(
                 np.testing.assert_allclose(weights, aligned.attention, rtol=0, atol=5.1e-4)
 
 
-def test_stretches_hold_what_the_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stretches_are_limited_by_pairs_and_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "STRETCH", 3)
     monkeypatch.setattr(attention, "CELLS", 24)
     small, large = (("a",), ("b",)), (("a",) * 6, ("b",) * 3)  # 3 and 24 cells

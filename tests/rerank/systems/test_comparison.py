@@ -1,4 +1,4 @@
-"""Comparison of models' translations with Moses'."""
+"""Comparison of translations of models with the output of Moses."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Compare = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def compare(sample: Path, models: dict[str, Path], tmp_path: Path) -> Compare:
-    """Compare a model that has learnt a little with Moses, on dev of the sample."""
+    """Return a function that compares a barely trained model with Moses on dev of the sample."""
 
     def run(nbest: str = str(sample / "dev.nbest.gz"), moses_output: str = "") -> dict[str, Any]:
         request = CandidateRequest("forward", (str(models["forward"]),), 2)
@@ -36,7 +36,7 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def test_bleu_is_that_of_sacrebleu(sample: Path) -> None:
+def test_bleu_equals_sacrebleu(sample: Path) -> None:
     references, texts = (
         lines_of(sample / "dev.en"),
         [each.moses_text for each in read_nbest(str(sample / "dev.nbest.gz"))],
@@ -45,7 +45,7 @@ def test_bleu_is_that_of_sacrebleu(sample: Path) -> None:
     assert bleu_of(texts, [[line] for line in references]) == pytest.approx(expected)
 
 
-def test_a_model_that_has_learnt_a_little_is_worse_than_moses(compare: Compare) -> None:
+def test_a_barely_trained_model_is_worse_than_moses(compare: Compare) -> None:
     result = compare()
     assert result["sentences"] == 200 and result["models"]["forward"] < 10 < result["moses"]
 
@@ -60,7 +60,7 @@ def test_translations_are_added_if_a_model_is_nearly_as_good_as_moses(
     assert Comparison(200, moses, models).added is added
 
 
-def test_sentences_are_those_of_the_list(sample: Path, tmp_path: Path, compare: Compare) -> None:
+def test_only_sentences_in_the_list_are_compared(sample: Path, tmp_path: Path, compare: Compare) -> None:
     lists = {each.sentence: each for each in read_nbest(str(sample / "dev.nbest.gz"))}
     short = tmp_path / "short.nbest"
     short.write_bytes(b"".join(line.line for number in (7, 300, 301) for line in lists[number].hypotheses))
@@ -70,5 +70,5 @@ def test_sentences_are_those_of_the_list(sample: Path, tmp_path: Path, compare: 
     assert (result["sentences"], result["moses"]) == (3, pytest.approx(expected))
 
 
-def test_moses_is_its_own_output_if_that_is_known(sample: Path, compare: Compare) -> None:
+def test_the_moses_output_is_used_if_given(sample: Path, compare: Compare) -> None:
     assert compare(moses_output=str(sample / "dev.en"))["moses"] == pytest.approx(100)

@@ -1,4 +1,4 @@
-"""`moses-rerank translate`: text or a list, whose score is that of `score`."""
+"""`moses-rerank translate`, with text or an n-best list as output."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ def source(sample: Path, write: Write) -> Path:
     return write("source", b"".join([*lines[:12], b"\n"]))
 
 
-def test_a_list_is_scored_as_score_does(
+def test_scores_of_a_list_equal_those_of_score(
     models: dict[str, Path], source: Path, tmp_path: Path, command: Command
 ) -> None:
     made, scored, text = (str(tmp_path / name) for name in ("made.gz", "scored", "text"))
@@ -42,7 +42,7 @@ def test_a_list_is_scored_as_score_does(
     assert lists[-1].hypotheses[0].text == "" and len(lists[0].hypotheses) > 1
 
 
-def test_the_beam_is_not_smaller_than_the_list(models: dict[str, Path], write: Write, command: Command) -> None:
+def test_the_beam_is_at_least_as_large_as_the_list(models: dict[str, Path], write: Write, command: Command) -> None:
     words = ("translate", models["forward"], "--source", write("source", "die Zeitung .\n"), "--nbest")
     _, _, err = command(*words, 2)
     assert "|beam:12|" in err
@@ -72,7 +72,7 @@ def test_markup_in_a_source_is_an_error(models: dict[str, Path], write: Write, c
         (["--unknown", "nowhere"], "nowhere: No such file or directory"),
     ],
 )
-def test_what_does_not_go_is_told(
+def test_wrong_arguments_are_errors(
     arguments: list[str], message: str, models: dict[str, Path], write: Write, tmp_path: Path, command: Command
 ) -> None:
     output, source = tmp_path / "out", write("source", "a\n")
@@ -80,17 +80,17 @@ def test_what_does_not_go_is_told(
     assert status == 2 and message in err.splitlines()[-1] and not output.exists()
 
 
-def test_what_a_list_cannot_hold_is_left_out() -> None:
+def test_translations_with_the_field_separator_are_omitted() -> None:
     translations = [Translation(("a", token), -1.0, -1.0) for token in ("b", "x|||", "|", "|||")]
     assert listable(translations) == [translations[0], translations[2]]
 
 
-def test_an_empty_source_is_told(models: dict[str, Path], write: Write, command: Command) -> None:
+def test_an_empty_source_is_an_error(models: dict[str, Path], write: Write, command: Command) -> None:
     status, out, err = command("translate", models["forward"], "--source", write("source", ""))
     assert (status, out) == (2, b"") and "source: the file is empty. Expected one sentence per line" in err
 
 
-def test_lists_are_named_by_letters_and_digits() -> None:
+def test_list_names_have_only_letters_and_digits() -> None:
     assert list_name("many-cohn_align.1") == "manycohnalign1"
     assert indicators(["a", "b"]) == ["FromMoses", "Froma", "Fromb"] and indicators([]) == []
 
@@ -109,7 +109,9 @@ def test_lists_are_named_by_letters_and_digits() -> None:
         (["a"], {"P": "phrases"}, "features.P: phrases is for the decoder's own candidates. Remove `candidates`"),
     ],
 )
-def test_names_and_features_that_do_not_go(models: list[str], features: dict[str, str], message: str) -> None:
+def test_names_and_features_that_clash_with_added_lists_are_errors(
+    models: list[str], features: dict[str, str], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         check_names(models, features)
     check_names(models[:1] if len(models) > 1 else [], features)

@@ -9,7 +9,7 @@ from rerank.tuners.problem import Problem
 
 
 def make_problem(seed: int, sentences: int = 20, candidates: int = 8, good: int = 0) -> Problem:
-    """Random candidates whose column `good` grows with their BLEU, the other two columns saying nothing."""
+    """Return random candidates whose column `good` grows with BLEU. The other two columns are random."""
     rng = np.random.default_rng(seed)
     size = sentences * candidates
     matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]

@@ -1,4 +1,4 @@
-"""The envelopes of candidates' lines, against a look at every candidate everywhere."""
+"""Envelopes of the candidates' lines, compared with a search over all candidates."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def start_of(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def lines(shape: str, rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and heights."""
+    """Return slopes and heights of random lines."""
     whole = shape in ("flat", "few")
     slopes = rng.integers(-2, 3, size) if whole else rng.normal(size=size)
     heights = {
@@ -36,23 +36,23 @@ def lines(shape: str, rng: np.random.Generator, size: int) -> tuple[np.ndarray, 
 
 @pytest.mark.parametrize("shape", ["cloud", "ridge", "arch", "beam", "flat", "few"])
 @pytest.mark.parametrize("seed", range(3))
-def test_in_each_stretch_the_candidate_of_the_envelope_is_the_best(shape: str, seed: int) -> None:
+def test_the_envelope_has_the_best_candidate_of_each_interval(shape: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     offsets = np.cumsum([0, 1, 2, 5, 30, MANY + 40])
     slopes, heights = lines(shape, rng, offsets[-1])
     found = envelopes_of(slopes, heights, offsets)
     owners = np.searchsorted(offsets, found.old, side="right")
     for sentence, (start, end) in enumerate(itertools.pairwise(offsets)):
-        own = owners == sentence + 1
-        corners, chain = found.corners[own], np.append(found.first[sentence], found.new[own])
-        assert (chain[:-1] == found.old[own]).all() and (np.diff(corners) > 0).all()
+        of_sentence = owners == sentence + 1
+        corners, chain = found.corners[of_sentence], np.append(found.first[sentence], found.new[of_sentence])
+        assert (chain[:-1] == found.old[of_sentence]).all() and (np.diff(corners) > 0).all()
         ends = np.concatenate([[-1e3], corners, [1e3]])
         for candidate, x in zip(chain, (ends[:-1] + ends[1:]) / 2, strict=True):
             scores = heights[start:end] + x * slopes[start:end]
             assert scores[candidate - start] >= scores.max() - 1e-9
 
 
-def test_of_candidates_that_are_one_line_the_first_in_the_list_counts() -> None:
+def test_of_equal_lines_the_first_candidate_is_used() -> None:
     for size in (6, 2 * MANY):
         slopes, heights = np.tile([2.0, -1.0, 0.0], size), np.tile([0.0, 0.0, 1.0], size)
         found = envelopes_of(slopes, heights, np.array([0, 3 * size]))
@@ -60,7 +60,7 @@ def test_of_candidates_that_are_one_line_the_first_in_the_list_counts() -> None:
 
 
 @pytest.mark.parametrize(("height", "chosen"), [(1e300, {0, 2, 3}), (1e-300, {0, 1, 2}), (np.inf, {3})])
-def test_no_candidate_is_lost_where_numbers_run_over_or_under(height: float, chosen: set[int]) -> None:
+def test_no_candidate_is_lost_by_overflow_or_underflow(height: float, chosen: set[int]) -> None:
     slopes, heights = np.array([-1.0, 0.0, 1.0, 0.5]), np.array([0.0, 1.0, 0.0, height])
     found = envelopes_of(slopes, heights, np.array([0, 4]))
     assert {*found.first, *found.new} >= chosen

@@ -21,7 +21,7 @@ def test_a_good_feature_is_found(make_problem: Make, seed: int) -> None:
     assert tuned.metric > start + 0.9 * (float(problem.formula.score(problem.statistics[best].sum(axis=0))) - start)
 
 
-def test_one_step_is_the_closed_form(make_problem: Make) -> None:
+def test_one_update_is_the_closed_form(make_problem: Make) -> None:
     start = np.array([-0.1, 0.2, 0.3])
     problem = replace(make_problem(0, sentences=1), start=start)
     tuned = tune(problem, KbmiraSettings(iterations=1, C=1e9))
@@ -35,7 +35,7 @@ def test_one_step_is_the_closed_form(make_problem: Make) -> None:
     np.testing.assert_allclose(tuned.weights, start + updated, atol=1e-12)
 
 
-def test_sparse_columns_are_tuned_like_dense_ones(make_problem: Make) -> None:
+def test_sparse_columns_are_tuned_like_dense_columns(make_problem: Make) -> None:
     problem = replace(make_problem(1), start=np.array([0.1, 0.2, 0.3]))
     whole = problem.candidates
     rows = np.arange(len(whole.dense))
@@ -55,7 +55,7 @@ def test_one_seed_gives_the_same_weights(make_problem: Make) -> None:
     assert (runs[0] != runs[2]).any()
 
 
-def test_the_start_is_kept_where_nothing_is_better(make_problem: Make) -> None:
+def test_initial_weights_are_kept_if_nothing_is_better(make_problem: Make) -> None:
     problem = replace(make_problem(3), start=np.array([1.0, 2.0, 3.0]))
     problem.statistics[:] = problem.statistics[0]
     assert tune(problem, KbmiraSettings(iterations=2)).weights.tolist() == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""The mean of three tuners counts each of them alike, and the start weights as some sentences more."""
+"""The mean of three tuners gives them equal influence, and regularizes towards the initial weights."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ MakeProblem = Callable[..., Problem]
 
 
 def spread(problem: Problem, weights: np.ndarray) -> float:
-    """Return the standard deviation of scores within sentences, sentence by sentence."""
+    """Return the standard deviation of scores within sentences, computed sentence by sentence."""
     scores = problem.candidates.scores(weights).reshape(len(problem.candidates.sentences), -1)
     return float(np.sqrt(((scores - scores.mean(axis=1, keepdims=True)) ** 2).mean()))
 
@@ -29,14 +29,12 @@ def in_units(problem: Problem, weights: np.ndarray) -> np.ndarray:
 
 
 def together(problem: Problem, members: list[np.ndarray]) -> np.ndarray:
-    """Sum weights, each in its units."""
+    """Sum weight vectors, each divided by the spread of its scores."""
     return np.sum([in_units(problem, member) for member in members], axis=0)
 
 
 @pytest.mark.parametrize(("seed", "climbs", "runs"), [(1, 2, [1]), (2, 9, [3, 4])])
-def test_each_tuner_counts_alike_whatever_the_size_of_its_weights_and_the_number_of_its_runs(
-    make_problem: MakeProblem, seed: int, climbs: int, runs: list[int]
-) -> None:
+def test_all_tuners_have_equal_influence(make_problem: MakeProblem, seed: int, climbs: int, runs: list[int]) -> None:
     problem = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0]))
     weights = several(problem, MeanSettings(climbs=climbs, seed=seed))
     first = (seed - 1) * climbs + 1
@@ -51,7 +49,7 @@ def test_each_tuner_counts_alike_whatever_the_size_of_its_weights_and_the_number
     assert set(weights) == set(names(problem))
 
 
-def test_what_the_start_knows_is_drawn_to_it(make_problem: MakeProblem) -> None:
+def test_weights_are_interpolated_with_the_initial_weights(make_problem: MakeProblem) -> None:
     problem, weights = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0])), np.array([0.5, -1.0, 0.7])
     old, start = weights * [1, 1, 0], problem.start
     by_hand = 0.8 * old + 0.2 * start * spread(problem, old) / spread(problem, start) + weights * [0, 0, 1]
@@ -62,13 +60,13 @@ def test_what_the_start_knows_is_drawn_to_it(make_problem: MakeProblem) -> None:
     assert drawn_to_start(problem, start, 0.2).tolist() == pytest.approx(start.tolist())
 
 
-def test_where_the_start_or_what_is_tuned_says_nothing_of_them_weights_stay(make_problem: MakeProblem) -> None:
+def test_weights_without_a_common_feature_are_not_interpolated(make_problem: MakeProblem) -> None:
     for start, weights in (([0, 0, 0], [1, 1, 1]), ([2, 1, 0], [0, 0, 1])):
         problem = replace(make_problem(1), start=np.array(start, dtype=float))
         assert drawn_to_start(problem, np.array(weights, dtype=float), 0.5).tolist() == weights
 
 
-def test_the_start_has_a_smaller_part_where_there_are_more_sentences_and_where_features_are_new(
+def test_initial_weights_have_less_influence_on_more_data_and_new_features(
     make_problem: MakeProblem,
 ) -> None:
     few, many = make_problem(1, sentences=20), make_problem(1, sentences=80)
@@ -76,7 +74,7 @@ def test_the_start_has_a_smaller_part_where_there_are_more_sentences_and_where_f
     assert part_of_start(replace(few, start=np.ones(3))) == ALL_KNOWN / (ALL_KNOWN + 20) > part_of_start(few)
 
 
-def test_mert_has_no_part_where_features_are_sparse(make_problem: MakeProblem) -> None:
+def test_mert_is_not_used_with_sparse_features(make_problem: MakeProblem) -> None:
     problem = make_problem(2)
     size = len(problem.statistics)
     sparse = Sparse(np.arange(size + 1), np.zeros(size, dtype=np.int64), np.ones(size))
@@ -85,7 +83,7 @@ def test_mert_has_no_part_where_features_are_sparse(make_problem: MakeProblem) -
     assert set(several(rare, MeanSettings())) == set(names(rare)) == {"kbmira", "expected", "kbmira and expected", MEAN}
 
 
-def test_one_feature_that_tells_all_is_taken_and_what_is_frozen_stays(make_problem: MakeProblem) -> None:
+def test_the_best_feature_dominates_and_frozen_weights_stay(make_problem: MakeProblem) -> None:
     problem = make_problem(3, good=2)
     weights = run(problem, settle({"tuner": "mean"})).weights
     assert weights[2] > 0.5 and np.abs(weights).sum() == pytest.approx(1)
@@ -96,7 +94,7 @@ def test_one_feature_that_tells_all_is_taken_and_what_is_frozen_stays(make_probl
     assert frozen[1] == 1 and frozen[2] > 1
 
 
-def test_settings_say_what_they_are() -> None:
+def test_signatures_and_wrong_settings() -> None:
     assert settle({"tuner": "mean", "seed": 3}).signature == "mean|climbs:5|start:150,30|seed:3"
     assert settle({"tuner": "auto"}).signature == "auto|climbs:20|start:150,30|seed:1"
     with pytest.raises(InputError, match="runs: auto tunes once"):
@@ -105,7 +103,7 @@ def test_settings_say_what_they_are() -> None:
         settle({"tuner": "mean", "climbs": 0})
 
 
-def test_what_is_tuned_many_times_is_tuned_in_one_run() -> None:
+def test_repeated_tuning_uses_one_run() -> None:
     assert settle({"tuner": "auto", "seed": 3}).once == settle({"tuner": "mean", "seed": 3})
     assert settle({"tuner": "auto", "climbs": 2}).once == settle({"tuner": "mean", "climbs": 2})
     assert settle({"tuner": "kbmira", "C": 0.01}).once == settle({"tuner": "kbmira", "C": 0.01, "runs": 1})

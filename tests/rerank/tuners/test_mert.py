@@ -11,10 +11,10 @@ Make = Callable[..., Problem]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_line_search_finds_the_best_of_a_fine_grid(make_problem: Make, seed: int) -> None:
+def test_the_line_search_is_not_worse_than_a_fine_grid(make_problem: Make, seed: int) -> None:
     problem = make_problem(seed, sentences=4, candidates=6)
     if seed % 2:
-        problem.candidates.dense[:] = np.round(problem.candidates.dense)  # parallel lines, corners that meet
+        problem.candidates.dense[:] = np.round(problem.candidates.dense)  # parallel lines and coinciding intersections
     rng = np.random.default_rng(seed)
     weights, direction = rng.normal(size=3), rng.normal(size=3)
     search = LineSearch(problem)
@@ -47,8 +47,8 @@ def best_on(problem: Problem, weights: np.ndarray, direction: np.ndarray) -> np.
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_where_candidates_tie_a_step_leads_to_what_it_claims(make_problem: Make, sign: float) -> None:
-    """At weights of 0 all of them do, on whichever side the best stretch of the line lies."""
+def test_the_score_of_a_step_is_correct_for_ties(make_problem: Make, sign: float) -> None:
+    """At zero weights all candidates tie. The best interval may be in either direction."""
     problem = make_problem(1, sentences=4)
     search, nowhere, best = LineSearch(problem), np.zeros(3), np.array([sign, 0.0, 0.0])
     step = search.along(search.point(nowhere), search.line(best))
@@ -61,7 +61,7 @@ def test_where_candidates_tie_a_step_leads_to_what_it_claims(make_problem: Make,
     assert tune(replace(problem, start=nowhere), MertSettings()).weights[0] > 0
 
 
-def test_nothing_better_is_no_step(make_problem: Make) -> None:
+def test_no_step_without_improvement(make_problem: Make) -> None:
     problem = make_problem(1)
     problem.statistics[:] = problem.statistics[0]
     search = LineSearch(problem)
@@ -71,7 +71,7 @@ def test_nothing_better_is_no_step(make_problem: Make) -> None:
     assert tuned.weights.tolist() == problem.start.tolist()
 
 
-def test_mert_reaches_the_best_that_can_be(make_problem: Make) -> None:
+def test_mert_nearly_reaches_the_oracle(make_problem: Make) -> None:
     problem = make_problem(2)
     tuned = tune(problem, MertSettings(restarts=3))
     best = problem.candidates.best(problem.statistics[:, 0:-1:2].sum(axis=1))

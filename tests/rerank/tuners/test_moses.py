@@ -1,4 +1,4 @@
-"""What Moses' own tools found on their own files."""
+"""Comparison with the results of the Moses tuning tools on the same files."""
 
 import json
 from collections.abc import Callable
@@ -38,10 +38,10 @@ def test_weights_and_bleu_of_moses(data: Path, name: str) -> None:
     tuned = run(dev, settle({"parity": "moses"}))
     np.testing.assert_allclose(tuned.weights, wanted["weights"], atol=1e-5)
     ours = run(dev, settle({"runs": 1}))
-    assert ours.metric > tuned.metric  # all candidates are looked at
+    assert ours.metric > tuned.metric  # all candidates are used
 
 
-def test_kbmira_sees_a_bucket_once(data: Path) -> None:
+def test_moses_parity_uses_one_candidate_per_hash_bucket(data: Path) -> None:
     candidates = load(data / "tuning" / "sample-moses", "dev").candidates
     seen = seen_by_kbmira(candidates)
     counts = np.diff(np.searchsorted(seen, candidates.offsets))
@@ -49,7 +49,7 @@ def test_kbmira_sees_a_bucket_once(data: Path) -> None:
     assert set(candidates.offsets[:-1]) <= set(seen)
 
 
-def test_the_command_reads_the_files_of_the_extractor(command: Command, data: Path, tmp_path: Path) -> None:
+def test_tune_reads_the_files_of_the_moses_extractor(command: Command, data: Path, tmp_path: Path) -> None:
     folder = data / "tuning" / "sample-moses"
     files = ("--extractor-features", folder / "dev.features.dat.gz", "--extractor-scores", folder / "dev.scores.dat.gz")
     status, out, err = command("tune", *files, "--initial-weights", folder / "init.dense", "--parity", "moses")

@@ -1,4 +1,4 @@
-"""PRO, expected metric, and what holds for every tuner and metric."""
+"""PRO, expected metric, and properties of all tuners and metrics."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ REFERENCES = ["the cat sat on the mat .", "there was a cat on the mat ."]
 
 
 def textual(metric: str, sparse: bool = False) -> Problem:
-    """Six sentences with four candidates; the last of three features says which one is good."""
+    """Return six sentences with four candidates. The last of the three dense features correlates with quality."""
     counted = Metric(metric)
     count = counted.counter(REFERENCES)
     statistics = np.array([count(text) for text in TEXTS] * 6)
@@ -47,7 +47,7 @@ def textual(metric: str, sparse: bool = False) -> Problem:
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf3", "chrf++", "ter", "bleu+chrf:0.7,0.3"])
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_every_tuner_raises_every_metric(tuner: str, metric: str, sparse: bool) -> None:
+def test_every_tuner_improves_every_metric(tuner: str, metric: str, sparse: bool) -> None:
     problem = textual(metric, sparse)
     tuned = run(problem, settle({"tuner": tuner, "metric": metric} | QUICK[tuner]))
     assert tuned.metric > problem.measure(problem.start)
@@ -69,7 +69,7 @@ def test_degenerate_problems(make_problem: Make, tuner: str) -> None:
         assert tuned.metric >= problem.measure(problem.start) or tuner == "pro"
 
 
-def test_candidates_all_the_same(make_problem: Make) -> None:
+def test_identical_candidates_keep_the_initial_weights(make_problem: Make) -> None:
     problem = make_problem(8)
     problem.statistics[:], problem.candidates.dense[:] = problem.statistics[0], 1.0
     for tuner in TUNERS:
@@ -108,7 +108,7 @@ def test_the_gradient_of_the_expected_metric(make_problem: Make) -> None:
         assert np.isfinite(value)
 
 
-def test_the_expected_metric_of_sure_weights_is_that_of_the_oracle(make_problem: Make) -> None:
+def test_the_expected_metric_of_large_weights_is_the_metric(make_problem: Make) -> None:
     problem = replace(make_problem(3), start=np.zeros(3))
     weights = np.array([300.0, 20.0, 10.0])
     assert -expected.loss(problem, weights, 0, 0)[0] == pytest.approx(problem.measure(weights), abs=1e-6)
@@ -125,8 +125,8 @@ def test_several_runs_are_averaged(make_problem: Make) -> None:
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_numbers_as_large_and_as_small_as_a_list_may_have(tuner: str) -> None:
-    """They give weights that are numbers, without a warning of what runs over."""
+def test_extreme_values_give_finite_weights(tuner: str) -> None:
+    """No overflow warning is raised."""
     rng = np.random.default_rng(1)
     problem = textual("bleu", sparse=True)
     sizes = np.array([LARGEST, -LARGEST, 1e20, 1.0, 0.0, 1e-45, 1e-160, 5e-324])
@@ -171,20 +171,20 @@ def test_numbers_as_large_and_as_small_as_a_list_may_have(tuner: str) -> None:
         ({"tuner": "expected", "entropies": []}, "entropies: expected a list of numbers"),
     ],
 )
-def test_what_makes_no_sense(values: dict[str, object], message: str) -> None:
+def test_wrong_settings_are_errors(values: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         settle(values)
     assert settle({}) == settle({"tuner": "mean", "metric": "bleu", "runs": 1, "climbs": 5})
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_an_old_name_of_a_setting_is_an_error_that_gives_the_new_one(old: str, new: str) -> None:
+def test_an_old_setting_is_an_error_that_names_the_new_setting(old: str, new: str) -> None:
     (tuner,) = [name for name, kind in TUNERS.items() if new in setting_names(kind)]
     with pytest.raises(InputError, match=f"^unknown key '{old}'. It is now {new}$"):
         settle({"tuner": tuner, old: 1})
 
 
-def test_products_of_tuners_take_one_thread(make_problem: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrix_products_of_tuners_use_one_thread(make_problem: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
     def tune(problem: Problem, settings: object) -> Tuned:

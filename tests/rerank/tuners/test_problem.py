@@ -1,4 +1,4 @@
-"""Units, frozen weights, signs and constant features, whatever the tuner."""
+"""Scaling of features, frozen weights, signs and constant features, for all tuners."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,8 +28,8 @@ def started(make_problem: Make, **changes: object) -> Problem:
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_units_make_no_difference(make_problem: Make, tuner: str) -> None:
-    """A feature times 1000 gets a thousandth of its weight."""
+def test_the_scale_of_features_does_not_matter(make_problem: Make, tuner: str) -> None:
+    """A feature multiplied by 1000 gets a thousandth of its weight."""
     tuning, units = settle({"tuner": tuner, "runs": 1, **FEW[tuner]}), np.array([1000.0, 1.0, 0.01])
     plain, other = started(make_problem), started(make_problem)
     other.candidates.dense[:] *= units
@@ -39,7 +39,7 @@ def test_units_make_no_difference(make_problem: Make, tuner: str) -> None:
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_frozen_weights_stay_as_they_are(make_problem: Make, tuner: str) -> None:
+def test_frozen_weights_do_not_change(make_problem: Make, tuner: str) -> None:
     frozen = np.array([False, True, True])
     bounds = {"lower": np.where(frozen, START, -np.inf), "upper": np.where(frozen, START, np.inf)}
     problem = started(make_problem, **bounds)
@@ -48,8 +48,8 @@ def test_frozen_weights_stay_as_they_are(make_problem: Make, tuner: str) -> None
     assert tuned.weights[0] != START[0] and tuned.metric > problem.measure(START)
 
 
-def test_weights_frozen_at_zero_leave_the_others_divided(make_problem: Make) -> None:
-    """As features that are left out are: all runs count alike, whatever their size."""
+def test_weights_frozen_at_zero_do_not_affect_the_mean_of_runs(make_problem: Make) -> None:
+    """As for omitted features, all runs have equal influence on the mean, independent of the size of their weights."""
     start = np.array([0.3, 0.0, 0.2])
     nothing = np.array([False, True, False])
     bounds = {"lower": np.where(nothing, 0, -np.inf), "upper": np.where(nothing, 0, np.inf)}
@@ -62,7 +62,7 @@ def test_weights_frozen_at_zero_leave_the_others_divided(make_problem: Make) -> 
 
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_a_sign_is_kept(make_problem: Make, tuner: str) -> None:
-    """The good feature wants a weight above 0 and may not have one; nor may the second go below."""
+    """Without bounds, the good feature gets a positive weight. The second weight may not be negative."""
     bounds = {"lower": np.array([-np.inf, 0, -np.inf]), "upper": np.array([0, np.inf, np.inf])}
     tuned = run(
         started(make_problem, **bounds), settle({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]})
@@ -72,7 +72,7 @@ def test_a_sign_is_kept(make_problem: Make, tuner: str) -> None:
 
 
 def test_a_constant_feature_keeps_its_weight(make_problem: Make) -> None:
-    """No tuner sees it; beside the others it weighs what it did."""
+    """Tuners do not get constant features. Their weight keeps its size relative to the initial weights."""
     constant = started(make_problem)
     constant.candidates.dense[:, 2] = np.repeat(0.1 * np.arange(20.0), 8)
     inside = ScaledProblem(constant)
@@ -84,7 +84,7 @@ def test_a_constant_feature_keeps_its_weight(make_problem: Make) -> None:
 
 
 @pytest.mark.parametrize("tuner", ["kbmira", "expected", "mert"])
-def test_a_strong_ridge_holds_the_start(make_problem: Make, tuner: str) -> None:
+def test_a_strong_ridge_keeps_weights_near_the_initial_weights(make_problem: Make, tuner: str) -> None:
     near = run(started(make_problem), settle({"tuner": tuner, "runs": 1, "ridge": 1e3, **FEW[tuner]})).weights
     far = run(started(make_problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights
     assert np.abs(near - START).sum() < 0.2 * np.abs(far - START).sum()
@@ -92,7 +92,7 @@ def test_a_strong_ridge_holds_the_start(make_problem: Make, tuner: str) -> None:
 
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_sparse_features_alone(make_problem: Make, tuner: str) -> None:
-    """A list without a dense feature that differs: none of the tuners needs one."""
+    """The only dense feature is constant, and all tuners work without dense features."""
     whole = started(make_problem)
     rows = np.arange(len(whole.statistics))
     sparse = Sparse(
@@ -105,14 +105,14 @@ def test_sparse_features_alone(make_problem: Make, tuner: str) -> None:
     assert tuned.weights[1] > 0 and tuned.metric >= only.measure(only.start)
 
 
-def test_pro_when_every_weight_ends_beyond_its_bound(make_problem: Make) -> None:
+def test_pro_with_all_weights_outside_their_bounds(make_problem: Make) -> None:
     bounds = {"lower": np.array([-np.inf, 0.0, 0.0]), "upper": np.array([0.0, np.inf, np.inf])}
     weights = run(started(make_problem, **bounds), settle({"tuner": "pro", "runs": 1})).weights
     assert weights.tolist() == [0, 0, 0]
 
 
 def test_the_spread_is_within_sentences(make_problem: Make) -> None:
-    """What only differs between sentences has none."""
+    """A feature that differs only between sentences has a spread of 0."""
     problem = make_problem(1, sentences=5, candidates=4)
     problem.candidates.dense[:, 0] = np.repeat(0.1 * np.arange(1.0, 6.0), 4)
     wanted = np.sqrt((problem.candidates.dense.reshape(5, 4, 3).std(axis=1) ** 2).mean(axis=0))

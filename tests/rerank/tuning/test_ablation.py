@@ -1,4 +1,4 @@
-"""Columns of the ablation on problems whose features are known to be good or useless."""
+"""Ablation tables of problems whose features are known to be good or useless."""
 
 import json
 from dataclasses import asdict, replace
@@ -30,7 +30,7 @@ from rerank.tuning.tuning_set import TuningSet
 
 
 def problem(seed: int, sentences: int = 60) -> Problem:
-    """The first feature knows a little, `Good` nearly all, `Chance` nothing."""
+    """Return a problem in which `Old` correlates weakly with the metric, `Good` strongly, and `Chance` not at all."""
     rng, size = np.random.default_rng(seed), 10 * sentences
     matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]
     statistics = np.empty((size, STATISTICS))
@@ -48,7 +48,7 @@ def in_columns(seed: int) -> TuningSet:
     return TuningSet(test.candidates, test.statistics)
 
 
-def test_columns() -> None:
+def test_columns_of_the_ablation_table() -> None:
     new = {"Good": np.array([1]), "Chance": np.array([2])}
     column, weights = ablate(problem(1), settle({"tuner": "kbmira", "iterations": 5}), new, 3)
     test = score_test(in_columns(2), weights, Metric("bleu"))
@@ -64,8 +64,8 @@ def test_columns() -> None:
     assert [against(name) for name in names] == ["", BASE, BASE, BASE, EVERY, EVERY]
 
 
-def test_weights_that_look_at_a_test_set_are_those_of_all_of_dev() -> None:
-    """On dev itself they reach what a tuning on all of it reaches, not what is reached in cross-validation."""
+def test_columns_of_test_sets_use_weights_tuned_on_all_of_dev() -> None:
+    """On dev itself, these weights reach the score of the tuning, not the cross-validated score."""
     dev = problem(1)
     _, weights = ablate(dev, settle({"tuner": "kbmira", "iterations": 5}), {"Good": np.array([1])}, 3)
     tuned = run(dev, replace(settle({"tuner": "kbmira", "iterations": 5}), runs=1))
@@ -79,7 +79,7 @@ NEWS = {BASE: SetScore(70.123, None), "+ F": SetScore(100.0, 0.0001), EVERY: Set
 HOW = "BLEU, 5 folds, one run each"
 
 
-def test_a_column_a_set() -> None:
+def test_one_column_per_set() -> None:
     columns = {"dev": DEV, "news": NEWS, "a-longer-name": NEWS}
     assert ablation_lines(Ablation(HOW, columns)) == [
         "Ablation of features (BLEU, 5 folds, one run each)",
@@ -96,13 +96,13 @@ def test_a_column_a_set() -> None:
 
 
 @pytest.mark.parametrize("score", [80.0, 79.0])
-def test_features_that_do_not_help_are_told_of(score: float) -> None:
+def test_features_without_improvement_are_a_warning(score: float) -> None:
     worse = DEV | {EVERY: SetScore(score, 1.0)}
     warning = ablation_lines(Ablation(HOW, {"dev": worse, "news": NEWS}))[-1]
     assert warning == "warning: the new features do not improve the cross-validated score"
 
 
-def test_the_same_as_json(tmp_path: Path) -> None:
+def test_the_ablation_table_as_json(tmp_path: Path) -> None:
     paths = {"dev": str(tmp_path / "dev.json"), "news": str(tmp_path / "news.json")}
     Path(paths["dev"]).write_text(json.dumps({"how": HOW, "weights": {}, "column": plain(DEV)}))
     Path(paths["news"]).write_text(json.dumps({"column": plain(NEWS)}))
@@ -119,7 +119,7 @@ def test_the_same_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["how", "weights"])
-def test_a_file_of_dev_is_complete(key: str, tmp_path: Path) -> None:
+def test_an_incomplete_file_of_dev_is_an_error(key: str, tmp_path: Path) -> None:
     content = {"how": HOW, "weights": {}, "column": plain(DEV)}
     del content[key]
     path = tmp_path / "dev.json"

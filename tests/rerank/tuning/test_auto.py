@@ -1,4 +1,4 @@
-"""Among ways to tune, the mean is taken unless something else is surely better where it was not tuned."""
+"""The tuner `auto`: it chooses the mean of tuners unless another method is significantly better on held-out data."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Write = Callable[[str, "str | bytes"], Path]
 
 
 def problem(noise: float, sentences: int = 45, seed: int = 1, start: tuple[float, float] = (1.0, 0.0)) -> Problem:
-    """The first feature knows something of BLEU, the second all but for `noise`."""
+    """Return a problem in which `Old` correlates weakly with BLEU, and `New` strongly for a small `noise`."""
     rng = np.random.default_rng(seed)
     size = 10 * sentences
     matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]
@@ -52,7 +52,7 @@ def score(of: Problem, rows: np.ndarray | None) -> float:
     return float(of.formula.score(rows.sum(axis=0)))
 
 
-def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
+def test_a_good_feature_is_kept_with_a_nested_cross_validated_score() -> None:
     good = problem(1.0)
     choice = chosen(good)
     assert choice.method == Method(MEAN) and choice.weights[1] > 0.5
@@ -70,8 +70,8 @@ def test_a_good_feature_is_kept_and_measured_on_nested_folds() -> None:
     assert [weights.tolist() for weights in choice.folds] == folds
 
 
-def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
-    """On dev the feature that the start has says the opposite of what it says on the list to choose on."""
+def test_initial_weights_are_kept_if_tuned_weights_are_worse() -> None:
+    """The feature of the initial weights has opposite effects on dev and on the selection list."""
     dev, other = problem(0.5, start=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
     dev.candidates.dense[:, 1] *= -1
     choice = chosen(dev, TuningSet(other.candidates, other.statistics))
@@ -79,8 +79,8 @@ def test_start_weights_are_kept_where_what_is_tuned_is_worse() -> None:
     assert score(dev, choice.nested) == other.measure(np.array([0.0, 1.0])) == score(dev, choice.old)
 
 
-def test_the_start_is_a_choice_where_a_feature_is_new() -> None:
-    """Not where one that it knows has a weight of 0."""
+def test_initial_weights_are_compared_if_a_feature_is_new() -> None:
+    """They are not compared if the feature is known and has a weight of 0."""
     of = problem(1.0)
     assert HeldOut(tunings(of), None).compares_initial
     with progress_bar("", None) as bar:
@@ -89,8 +89,8 @@ def test_the_start_is_a_choice_where_a_feature_is_new() -> None:
     assert HeldOut(known, TuningSet(of.candidates, of.statistics)).compares_initial
 
 
-def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
-    """In one fold the first feature says the opposite of what it says in another, so that what is tuned is misled."""
+def test_initial_weights_are_not_chosen_without_new_features() -> None:
+    """The first feature has opposite effects in two folds, which misleads the tuners."""
     of = problem(6.0, sentences=300, start=(0.01, 1.0))
     matches = of.statistics[:, :-1:2].sum(axis=1)
     for sign, part in zip((1, -1), partition(300, 3), strict=False):
@@ -104,47 +104,49 @@ def test_the_lead_of_the_start_is_not_believed_where_nothing_is_new() -> None:
     assert choice.method == Method(MEAN) and INITIAL not in [each.name for each in choice.compared]
 
 
-def test_nothing_of_a_sentence_is_known_to_what_chooses_for_it() -> None:
-    """With other statistics and features in one fold, the choices and weights for that fold stay as they were."""
+def test_held_out_sentences_do_not_influence_their_weights() -> None:
+    """Other statistics in one fold do not change the weights and choices for this fold."""
     first = problem(3.0)
     held = partition(45, 3)[2]
     rows, rng = first.candidates.rows_of(held), np.random.default_rng(5)
     statistics = first.statistics.copy()
     statistics[rows] = rng.permutation(statistics[rows])
     second = replace(first, statistics=statistics)
-    for way in (Method(MEAN), Method("kbmira"), Method(MEAN, ("New",))):
-        weights = [tunings(each).weights(way, frozenset([2])) for each in (first, second)]
+    for method in (Method(MEAN), Method("kbmira"), Method(MEAN, ("New",))):
+        weights = [tunings(each).weights(method, frozenset([2])) for each in (first, second)]
         assert weights[0].tolist() == weights[1].tolist()
-        both = [tunings(each).weights(way, frozenset([2, 1])) for each in (first, second)]
+        both = [tunings(each).weights(method, frozenset([2, 1])) for each in (first, second)]
         assert both[0].tolist() == both[1].tolist()
-        assert way.dropped or both[0].tolist() != weights[0].tolist()  # one weight alone is 1
-        seen = [HeldOut(tunings(each), None).rest(way, 2).tolist() for each in (first, second)]
+        assert method.dropped or both[0].tolist() != weights[0].tolist()  # one weight alone is 1
+        seen = [HeldOut(tunings(each), None).rest(method, 2).tolist() for each in (first, second)]
         assert seen[0] == seen[1]
 
 
-def test_the_fold_that_is_held_out_has_no_part_in_the_choice_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its candidates say the opposite of the others, far louder: only the choice for it stays."""
+def test_a_held_out_fold_does_not_influence_the_choice_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strong opposite effect in one fold changes the overall choice, but not the choice for this fold."""
     first, held = problem(6.0), partition(45, 3)[2]
     rows, nested = first.candidates.rows_of(held), HeldOut.nested
-    ways = []
+    chosen_methods = []
     for sign in (1, -50):
         dense = first.candidates.dense.copy()
         dense[rows, 1] *= sign
         folds: list[Method] = []
 
-        def listening(self: HeldOut, choose_for: Callable[[int], Method], folds: list[Method] = folds) -> np.ndarray:
+        def recorded_nested(
+            self: HeldOut, choose_for: Callable[[int], Method], folds: list[Method] = folds
+        ) -> np.ndarray:
             folds.append(choose_for(2))
             return nested(self, choose_for)
 
         with monkeypatch.context() as patched:
-            patched.setattr(HeldOut, "nested", listening)
+            patched.setattr(HeldOut, "nested", recorded_nested)
             whole = chosen(replace(first, candidates=replace(first.candidates, dense=dense))).method
-        ways.append((whole, folds[0]))
-    assert ways[0][1] == ways[1][1]
-    assert ways[0][0] != ways[1][0]
+        chosen_methods.append((whole, folds[0]))
+    assert chosen_methods[0][1] == chosen_methods[1][1]
+    assert chosen_methods[0][0] != chosen_methods[1][0]
 
 
-def test_nested_statistics_are_in_the_order_of_the_sentences() -> None:
+def test_nested_statistics_keep_the_order_of_sentences() -> None:
     own, other = problem(1.0), problem(1.0, sentences=7, seed=3)
     elsewhere = TuningSet(other.candidates, other.statistics)
     for unseen, expected in ((None, own), (elsewhere, other)):
@@ -152,7 +154,7 @@ def test_nested_statistics_are_in_the_order_of_the_sentences() -> None:
         assert rows.tolist() == expected.chosen(expected.start).tolist()
 
 
-def test_few_sentences_are_refused_and_other_lists_may_be_short(command: Command, write: Write) -> None:
+def test_too_few_folds_are_an_error_and_selection_lists_may_be_short(command: Command, write: Write) -> None:
     rng = np.random.default_rng(3)
     start, reference = write("start", "[weight]\nOld= 1\n"), write("ref", "the old house is red .\n" * 3)
     long, answers = write("long", lines(rng, 9, 1)), write("answers", "the old house is red .\n" * 9)
@@ -173,7 +175,7 @@ def test_few_sentences_are_refused_and_other_lists_may_be_short(command: Command
     assert status == 0 and "with the chosen tuner (p " in err
 
 
-def test_a_feature_without_weight_is_tuned_anew_or_set_to_zero() -> None:
+def test_a_dropped_feature_with_and_without_tuning_again() -> None:
     known = tunings(problem(1.0))
     assert known.weights(Method(MEAN, ("New",)))[1] == 0 == known.weights(Method(MEAN, ("New",), retuned=False))[1]
     assert (
@@ -183,8 +185,8 @@ def test_a_feature_without_weight_is_tuned_anew_or_set_to_zero() -> None:
     )
 
 
-def test_another_list_is_what_is_chosen_on() -> None:
-    """On dev the feature knows all, on the other list its opposite: there the start weights are better."""
+def test_the_choice_is_made_on_the_selection_list() -> None:
+    """On dev the new feature is good. On the selection list it is misleading, and the initial weights are better."""
     dev, other = problem(0.5), problem(0.5, sentences=40, seed=2)
     other.candidates.dense[:, 1] *= -1
     elsewhere = TuningSet(other.candidates, other.statistics)
@@ -198,13 +200,13 @@ def test_another_list_is_what_is_chosen_on() -> None:
 def lines(rng: np.random.Generator, sentences: int, sign: int) -> str:
     texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
     return "".join(
-        f"{n} ||| {text} ||| Old= {place + 2 * rng.normal():.3f} New= {-sign * place + 0.1 * rng.normal():.3f} ||| 0\n"
+        f"{n} ||| {text} ||| Old= {rank + 2 * rng.normal():.3f} New= {-sign * rank + 0.1 * rng.normal():.3f} ||| 0\n"
         for n in range(sentences)
-        for place, text in enumerate(texts)
+        for rank, text in enumerate(texts)
     )
 
 
-def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None:
+def test_the_command_prints_the_choice(command: Command, write: Write) -> None:
     rng = np.random.default_rng(2)
     nbest, reference = write("list", lines(rng, 30, 1)), write("ref", "the old house is red .\n" * 30)
     other, answers = write("other", lines(rng, 20, -1)), write("answers", "the old house is red .\n" * 20)
@@ -224,7 +226,7 @@ def test_the_command_tells_what_it_chose(command: Command, write: Write) -> None
     assert status == 2 and "selection is only for the tuner auto, not for mert" in err
 
 
-def test_a_gain_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_written_gain_is_read_back(tmp_path: Path) -> None:
     tried = (ComparedTuner("mean", 2.25, 1.0), ComparedTuner("mert", 2.0, 0.5))
     gain = Gain(
         "BLEU",

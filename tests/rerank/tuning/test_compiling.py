@@ -7,8 +7,10 @@ from rerank.tuning.tune import compilation_shown
 
 
 @pytest.mark.usefixtures("progress")
-def test_what_is_compiled_is_told(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, with what it calls; and nothing outside of the block, or the second time."""
+def test_compilation_is_shown_in_the_progress_bar(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function and its callees are shown once, at the first call inside the block."""
     monkeypatch.setattr(progress, "PAUSE", -1.0)
     inner = numba.njit(lambda x: x + 1)
     outer, other = numba.njit(lambda x: inner(x)), numba.njit(lambda x: inner(x))
@@ -16,5 +18,5 @@ def test_what_is_compiled_is_told(capfd: pytest.CaptureFixture[str], monkeypatch
         with compilation_shown():
             assert [outer(1), outer(2)] == [2, 3]
         other(1)
-    told = capfd.readouterr().err.splitlines()
-    assert told == ["tune: 0 (compiling)"] * 2 + ["tune: 0 (compiled)"]
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == ["tune: 0 (compiling)"] * 2 + ["tune: 0 (compiled)"]

@@ -1,4 +1,4 @@
-"""The size of a shortlist, chosen on lists where it is known which candidates the features of the shortlist need."""
+"""Choice of the shortlist size, on lists with a known rank of the best candidate."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ REFERENCE = "the {} man reads a long letter to his friend"
 
 
 def choose(write: Write, good: int, sizes: tuple[int, ...], sentences: int = SENTENCES) -> ShortlistChoice:
-    """Choose for lists whose candidate with index `good` is the reference, which only the feature Late knows."""
+    """Choose a size for lists whose candidate at index `good` is the reference, which only `Late` detects."""
     whole, scored = [], []
     for sentence in range(sentences):
         for index in range(CANDIDATES):
@@ -38,18 +38,18 @@ def choose(write: Write, good: int, sizes: tuple[int, ...], sentences: int = SEN
     return choose_shortlist(lists[0], lists[1], weights, ("Late",), sizes, "bleu", 4)
 
 
-def test_the_shortlist_is_as_long_as_the_features_need(write: Write) -> None:
+def test_the_shortlist_includes_the_best_candidates(write: Write) -> None:
     choice = choose(write, 14, SIZES)
     assert choice.settings.size == 20
     scores = dict(choice.compared)
     assert scores[10] < 60 and scores[20] == scores[30] == scores[50] == 100
 
 
-def test_of_equally_good_sizes_the_smallest_is_chosen(write: Write) -> None:
+def test_the_smallest_of_equally_good_sizes_is_chosen(write: Write) -> None:
     assert choose(write, 3, SIZES).settings.size == 10
 
 
-def test_a_given_size_is_taken_and_its_loss_measured(write: Write) -> None:
+def test_a_given_size_is_used_and_its_loss_is_measured(write: Write) -> None:
     choice = choose(write, 14, (5,))
     assert (choice.settings.size, choice.compared) == (5, ())
     assert choice.oracle < choice.oracle_of_all == 100
@@ -60,7 +60,7 @@ def test_a_dev_set_with_fewer_sentences_than_folds(write: Write, sentences: int)
     assert choose(write, 3, SIZES, sentences).settings.size == 10
 
 
-def test_a_choice_is_read_as_it_was_written(write: Write, tmp_path: Path) -> None:
+def test_a_written_choice_is_read_back(write: Write, tmp_path: Path) -> None:
     choice = choose(write, 3, SIZES)
     write_choice(str(tmp_path / "choice"), choice)
     assert read_choice(str(tmp_path / "choice")) == choice

@@ -18,7 +18,7 @@ Write = Callable[[str, "str | bytes"], Path]
 REFERENCE = "the old house is red .\n"
 
 
-def test_an_unlabelled_list_is_tuned_by_its_one_name(command: Command, write: Write) -> None:
+def test_an_unlabelled_list_is_tuned_as_one_feature(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| the house ||| 1 -9 ||| 0\n0 ||| the old house is red . ||| 1 -1 ||| 0\n")
     start = write("start", "[weight]\nUnlabelled= 0.5 0\n")
     status, ini, _ = command("tune", nbest, "--reference", write("ref", REFERENCE), "--initial-weights", start)
@@ -39,7 +39,7 @@ def test_sparse_features_are_tuned_and_used(command: Command, write: Write) -> N
     assert command("rerank", nbest, "--weights", write("w", ini))[1].decode() == REFERENCE
 
 
-def test_the_best_of_several_references_counts(command: Command, write: Write) -> None:
+def test_several_references(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| the old house is red . ||| L= 1 ||| 0\n0 ||| a red one , old ||| L= 2 ||| 0\n")
     first, second = write("first", REFERENCE), write("second", "a red one , old\n")
     start = write("start", "[weight]\nL= 1\n")
@@ -55,7 +55,9 @@ def test_the_best_of_several_references_counts(command: Command, write: Write) -
         ("[weight]\nL= 1 2\n", "feature 'L' has 1 value in the list and 2 weights"),
     ],
 )
-def test_start_weights_that_do_not_fit(command: Command, write: Write, weights: str, message: str) -> None:
+def test_initial_weights_that_do_not_match_the_list_are_errors(
+    command: Command, write: Write, weights: str, message: str
+) -> None:
     nbest, reference = write("list", "0 ||| the ||| L= 1 ||| 0\n"), write("ref", REFERENCE)
     status, _, err = command("tune", nbest, "--reference", reference, "--initial-weights", write("start", weights))
     assert status == 2
@@ -91,7 +93,7 @@ def test_signs_and_frozen_weights(command: Command, write: Write, tuner: str) ->
 
 
 @pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected"])
-def test_nothing_that_matches(command: Command, write: Write, tuner: str) -> None:
+def test_references_without_any_match_are_an_error(command: Command, write: Write, tuner: str) -> None:
     start, reference = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n"), write("ref", "x\ny\n")
     status, _, err = command(
         "tune", write("list", TWO), "--reference", reference, "--initial-weights", start, "--tuner", tuner
@@ -100,7 +102,7 @@ def test_nothing_that_matches(command: Command, write: Write, tuner: str) -> Non
     assert "BLEU on the tuning set is 0 whatever the weights" in err or (tuner == "pro" and "differ" in err)
 
 
-def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None:
+def test_wrong_sign_and_freeze_options_are_errors(command: Command, write: Write) -> None:
     for arguments, message in [
         (("--sign", "Goood:+"), "the list has no feature 'Goood'. Did you mean 'Good'"),
         (("--sign", "Good"), "sign 'Good': expected NAME:+ or NAME:-"),
@@ -120,13 +122,13 @@ def test_what_cannot_be_signed_or_frozen(command: Command, write: Write) -> None
 
 
 @pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected"])
-def test_the_order_of_lines_makes_no_difference(command: Command, write: Write, tuner: str) -> None:
-    """Neither of sentences, once they are found by id, nor of candidates that differ in their scores."""
+def test_the_order_of_lines_does_not_matter(command: Command, write: Write, tuner: str) -> None:
+    """This holds for the order of sentences and for the order of candidates with different scores."""
     lines = TWO.split("\n")[:-1]
     start = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n")
     found = []
     for order in ((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1)):
-        nbest = write("list", "\n".join(lines[place] for place in order) + "\n")
+        nbest = write("list", "\n".join(lines[index] for index in order) + "\n")
         found.append(
             command(
                 "tune", nbest, "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start, "--tuner", tuner
@@ -144,7 +146,7 @@ def test_lists_of_several_decoder_runs_are_pooled(command: Command, write: Write
     assert "(2 sentences, 5 candidates)" in err
 
 
-def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
+def test_the_ablation_reports_each_feature(command: Command, write: Write) -> None:
     nbest = "".join(f"{2 * n + int(line[0])}{line[1:]}\n" for n in range(5) for line in TWO.split("\n")[:-1])
     start = write("start", "[weight]\nGood= 0.3\nBad= 0.1\n")
     arguments = (write("list", nbest), "--reference", write("ref", TWO_REFERENCES * 5), "--initial-weights", start)
@@ -159,14 +161,14 @@ def test_what_each_feature_is_worth(command: Command, write: Write) -> None:
 
 
 @pytest.mark.parametrize("asked", [("--folds", "5"), ("--ablate",)])
-def test_one_sentence_has_no_folds(command: Command, write: Write, asked: tuple[str, ...]) -> None:
+def test_cross_validation_of_one_sentence_is_an_error(command: Command, write: Write, asked: tuple[str, ...]) -> None:
     one, start = "".join(TWO.splitlines(keepends=True)[:2]), write("start", "[weight]\nGood= 0.1\n")
     arguments = (write("list", one), "--reference", write("ref", REFERENCE), "--initial-weights", start, *asked)
     status, ini, err = command("tune", *arguments)
     assert (status, ini) == (2, b"") and "folds: expected a list of 2 sentences or more, found 1" in err
 
 
-def test_ter_below_zero_is_a_metric_like_others(command: Command, write: Write) -> None:
+def test_tune_for_ter_with_negative_scores(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a b c d ||| L= 2 ||| 0\n0 ||| x y ||| L= 1 ||| 0\n")
     start, reference = write("start", "[weight]\nL= 1\n"), write("ref", "p q\n")
     status, _, err = command(
@@ -175,7 +177,7 @@ def test_ter_below_zero_is_a_metric_like_others(command: Command, write: Write) 
     assert status == 0 and "1-TER on the tuning set -100.00 -> 0.00" in err
 
 
-def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, write: Write) -> None:
+def test_the_signature_of_auto_has_the_actual_number_of_folds(command: Command, write: Write) -> None:
     three = TWO + "2 ||| the old house ||| Good= -4 Bad= 0 ||| 0\n2 ||| a cat sat here . ||| Good= -1 Bad= 1 ||| 0\n"
     reference = write("ref", TWO_REFERENCES + "a cat sat here .\n")
     start = write("start", "[weight]\nGood= 0.1\n")
@@ -184,7 +186,7 @@ def test_the_signature_of_auto_has_the_folds_that_were_used(command: Command, wr
     assert status == 0 and "in 3-fold cross-validation" in err and b"|folds:3|" in ini
 
 
-def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_initial_weights_may_come_from_stdin(command: Command, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"[weight]\nGood= 0.1\nBad= 0.3\n")))
     monkeypatch.setattr(sys, "stdin", content)
     arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", "-")
@@ -193,14 +195,14 @@ def test_the_start_may_come_through_a_pipe(command: Command, write: Write, monke
 
 
 @pytest.mark.usefixtures("progress")
-def test_it_is_kept_how_much_each_weight_counts(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In units of what a feature does within sentences; constant ones do nothing, the start has no folds."""
+def test_relative_weights_of_features(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are scaled by the spread within sentences. Constant features are omitted. Initial weights have no folds."""
     rng = np.random.default_rng(2)
     texts = ["the old house is red .", "the house is red .", "a red old house .", "old the red is house ."]
     lines = [
-        f"{n} ||| {text} ||| Old= {-place} {1000 * n} New= {rng.normal():.3f} {100 * rng.normal():.3f} ||| 0\n"
+        f"{n} ||| {text} ||| Old= {-index} {1000 * n} New= {rng.normal():.3f} {100 * rng.normal():.3f} ||| 0\n"
         for n in range(30)
-        for place, text in enumerate(texts)
+        for index, text in enumerate(texts)
     ]
     nbest, reference = str(write("list", "".join(lines))), str(write("ref", REFERENCE * 30))
     start, output = str(write("start", "[weight]\nOld= 1 1\n")), str(write("ini", ""))
@@ -213,15 +215,15 @@ def test_it_is_kept_how_much_each_weight_counts(write: Write, monkeypatch: pytes
     assert [each.value for each in gain.relative_weights] == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
     for fold, (_, vector) in enumerate(fold_weights(problem, tuning, 3)):
         products = vector * problem.spread()
-        own = [each.folds[fold] for each in gain.relative_weights]
-        assert own == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
+        relative_weights = [each.folds[fold] for each in gain.relative_weights]
+        assert relative_weights == pytest.approx(products[[0, 2, 3]] / np.abs(products).sum())
     monkeypatch.setattr(CrossValidation, "keeps_initial", True)
     kept = tune(lists, start, tuning, output, FoldSettings(folds=3, fallback=True))
     assert [(each.value, each.folds) for each in kept.relative_weights] == [(1, ()), (0, ()), (0, ())]
 
 
-def test_sparse_weights_of_features_that_the_list_lacks_are_kept(command: Command, write: Write) -> None:
-    """Another list may have them. They grow and shrink with the dense weights, whose sum of sizes tuning changes."""
+def test_sparse_weights_without_a_feature_in_the_list_are_kept(command: Command, write: Write) -> None:
+    """They may occur in other lists. They are scaled by the same factor as the dense weights."""
     write("sparse", "wt_a 1\nwt_c 5\nwt_z 0\n")
     start = write("ini", "[weight-file]\nsparse\n[weight]\nGood= 0.1\nBad= 0.3\n")
     status, ini, _ = command(
@@ -233,8 +235,8 @@ def test_sparse_weights_of_features_that_the_list_lacks_are_kept(command: Comman
     assert weights["wt_c"][0] == pytest.approx(5 * scale) and weights["wt_a"][0] == pytest.approx(scale)
 
 
-def test_the_sparse_weight_file_that_was_read_is_recorded(command: Command, write: Write) -> None:
-    """By its whole path, as the ini may name it relative to a working directory that is soon forgotten."""
+def test_the_path_of_the_sparse_weight_file_is_recorded(command: Command, write: Write) -> None:
+    """The absolute path is recorded, because the ini may have a path relative to another working directory."""
     sparse = write("sparse", "wt_a 1\n")
     start = write("ini", "[weight-file]\nsparse\n[weight]\nGood= 0.1\nBad= 0.3\n")
     arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start)

@@ -1,7 +1,7 @@
-"""A GPU that is not there: what one would refuse, and what would wait for it, on a machine without.
+"""A simulated GPU for machines without one. It raises the errors of a GPU and counts synchronizations with the host.
 
-Tensors on it are tensors of torch's device `meta`, which have a shape and a type and nothing in them. `Presented` lets
-them look like those of `cuda` to the code; `Watched` sees every operator that runs, of the backward pass too.
+Its tensors are tensors of torch's device `meta`, which have a shape and a type but no data. `Presented` makes them
+look like `cuda` tensors to the tested code. `Watched` intercepts every operator, including the backward pass.
 """
 
 import functools
@@ -26,36 +26,36 @@ ATEN = torch.ops.aten
 INDEXING = {ATEN.index, ATEN.index_put, ATEN.index_put_, ATEN._index_put_impl_}
 PRODUCTS = {ATEN.mm, ATEN.bmm, ATEN.addmm, ATEN.addmm_, ATEN.baddbmm}
 KERNELS = {ATEN._fused_adam_}
-"""What changes tensors in place, without a result, and is not there for `meta`."""
+"""Operators that change tensors in place without a result and are not implemented for `meta`."""
 IN_BFLOAT16 = {
     torch.mm, torch.bmm, torch.matmul, torch.einsum, torch.nn.functional.linear, Tensor.matmul, Tensor.__matmul__,
     torch.lstm, torch.gru, torch.rnn_tanh,
 }  # fmt: skip
-"""What autocast on a GPU gives its arguments in bfloat16, of all that the models call."""
+"""Operators of the models whose arguments autocast converts to bfloat16 on a GPU."""
 IN_FLOAT32 = {
     torch.softmax, torch.log1p, torch.exp, torch.log, torch.sum, torch.cumsum, torch.logsumexp, torch.log_softmax,
     torch.nn.functional.softplus, torch.nn.functional.layer_norm, Tensor.softmax, Tensor.log1p, Tensor.exp, Tensor.log,
     Tensor.sum, Tensor.cumsum, Tensor.logsumexp, Tensor.log_softmax,
 }  # fmt: skip
-"""What it gives them in float32."""
+"""Operators whose arguments autocast converts to float32."""
 WIDEST = {torch.cat, torch.stack, torch.scatter_add, torch.index_put}
-"""What it gives them in the widest of their types."""
+"""Operators whose arguments autocast converts to the widest of their types."""
 
 
 def ones(tensor: Tensor) -> Tensor:
-    """Answer what is read from the device."""
+    """Return the values that a copy from the device contains: ones of the same shape and type."""
     return torch.ones(tensor.shape, dtype=tensor.dtype)
 
 
 @functools.cache
 def is_composite(func: Any) -> bool:
-    """Tell whether an operator is made of others, which are to be seen one by one."""
+    """Return whether an operator is a composition of other operators, which must be intercepted one by one."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
 
 
 @functools.cache
 def changes_one(func: Any) -> bool:
-    """Tell whether an operator changes the numbers of its first argument in place, and returns it."""
+    """Return whether an operator changes the values of its first argument in place and returns it."""
     written = [place for place, each in enumerate(func._schema.arguments) if each.alias_info]
     changes = func._schema.name.endswith("_") and torch.Tag.inplace_view not in func.tags
     return changes and written == [0] and len(func._schema.returns) == 1
@@ -63,24 +63,24 @@ def changes_one(func: Any) -> bool:
 
 @functools.cache
 def is_pure(func: Any) -> bool:
-    """Tell whether an operator gives new tensors, whose shapes and types are all that there is to know of them."""
+    """Return whether an operator returns new tensors whose shapes and types do not depend on data."""
     varies = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(func.tags)
     return not varies and not any(each.alias_info for each in (*func._schema.arguments, *func._schema.returns))
 
 
 def described(value: Any) -> Any:
-    """Return what decides the shape and the type of a result."""
+    """Return a key of the properties of an argument that determine the shape and type of a result."""
     if isinstance(value, Tensor):
         return value.shape, value.stride(), value.dtype
     return tuple(map(described, value)) if isinstance(value, list | tuple) else (type(value), value)
 
 
 KNOWN: dict[Any, Any] = {}
-"""Results of operators by what decides them: to find them out takes torch ten times as long."""
+"""Cached results of operators by their keys. Running the operators would take ten times as long."""
 
 
 def run(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return the result of an operator of tensors that are all there."""
+    """Return the result of an operator whose tensors are all on the simulated GPU."""
     if kwargs.get("device") == CPU or not (is_pure(func) or changes_one(func)):
         return func(*args, **kwargs)
     key = (func, described(args), *((name, described(value)) for name, value in kwargs.items()))
@@ -89,11 +89,11 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
     if changes_one(func):
         return args[0]
     result = KNOWN[key]
-    return anew(result) if isinstance(result, Tensor) else tree_map(anew, result)
+    return new_like(result) if isinstance(result, Tensor) else tree_map(new_like, result)
 
 
-def anew(known: Tensor) -> Tensor:
-    """Return a tensor of that kind, ten times as fast as `empty_like`."""
+def new_like(known: Tensor) -> Tensor:
+    """Return a new tensor of the same shape and type, ten times faster than `empty_like`."""
     return torch.empty_strided(known.shape, known.stride(), dtype=known.dtype, device=META)
 
 
@@ -107,14 +107,14 @@ def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 class Accelerator:
-    """What happened on the device.
+    """Counts of operations on the simulated GPU.
 
     Attributes:
-        waits: how often the host waited for it, by what for: `item` (also `float(…)` and `bool(…)`), `nonzero`, `mask`
-            (an index by booleans, whose number must be known), `down` (a copy to the CPU), `up` (a copy from it that
-            was not asked for with `non_blocking`).
-        products: how many there were of matrices, by the type of what they multiply.
-        answer: what a copy to the CPU holds, of the tensor on the device.
+        waits: number of times that the host waited for the GPU, by reason: `item` (also `float(…)` and `bool(…)`),
+            `nonzero`, `mask` (a boolean index, whose size must be known), `down` (a copy to the CPU), `up` (a copy
+            from the CPU without `non_blocking`).
+        products: number of matrix products by the type of their arguments.
+        answer: function that returns the values of a copy to the CPU for a tensor on the device.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Accelerator:
 
 
 class Autocast:
-    """In place of `torch.autocast`, which does nothing for `meta`; `on` says whether products are in bfloat16 now."""
+    """Replacement for `torch.autocast`, which has no effect on `meta`. If `on` is true, products are in bfloat16."""
 
     on = False
 
@@ -140,7 +140,7 @@ class Autocast:
 
 
 class Presented(TorchFunctionMode):
-    """Tensors of `meta` say that they are on a GPU; what asks for one gets them."""
+    """A mode in which `meta` tensors report the device `cuda`, and requests of `cuda` create `meta` tensors."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func == Tensor.device.__get__:
@@ -151,7 +151,7 @@ class Presented(TorchFunctionMode):
         kwargs = {name: self._place(value) for name, value in (kwargs or {}).items()}
         if func is torch.tensor and kwargs.get("device") == META:
             return torch.tensor(*args, **kwargs | {"device": CPU}).to(META)
-        if func is Tensor.backward:  # what follows must see a GPU, too
+        if func is Tensor.backward:  # operators of the backward pass must see a GPU
             with self:
                 return torch.autograd.backward(*args)
         if Autocast.on:
@@ -162,7 +162,7 @@ class Presented(TorchFunctionMode):
         return META if isinstance(value, torch.device) and value.type == "cuda" else value
 
     def _cast(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Give arguments the types that autocast gives them."""
+        """Convert arguments to the types that autocast uses."""
         kinds = {tensor.dtype for tensor in tensors_of(args) if tensor.is_meta and tensor.is_floating_point()}
         wanted = None
         if func in IN_BFLOAT16 and "out" not in kwargs:
@@ -178,7 +178,7 @@ class Presented(TorchFunctionMode):
 
 
 class Watched(TorchDispatchMode):
-    """Every operator, held against what a GPU allows."""
+    """A mode that intercepts every operator and raises an error where a GPU would."""
 
     def __init__(self, accelerator: Accelerator) -> None:
         super().__init__()
@@ -212,7 +212,10 @@ class Watched(TorchDispatchMode):
         return run(func, args, kwargs) if len(there) == len(tensors) else func(*args, **kwargs)
 
     def _check(self, func: Any, operator: Any, tensors: list[Tensor]) -> None:
-        """Refuse tensors on two devices, and products of two precisions; lengths of packed sequences are on the CPU."""
+        """Raise `RuntimeError` for tensors on two devices and for products of two types.
+
+        The lengths of packed sequences are an exception, because they must be on the CPU.
+        """
         here = [tensor for tensor in tensors if not tensor.is_meta and (tensor.dim() or operator in INDEXING)]
         if here and operator is not ATEN._pack_padded_sequence:
             places = [f"{'cuda' if tensor.is_meta else 'cpu'} {list(tensor.shape)}" for tensor in tensors]
@@ -221,7 +224,7 @@ class Watched(TorchDispatchMode):
             raise RuntimeError(f"{func}: expected one type, found {[tensor.dtype for tensor in tensors]}")
 
     def _copy(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Copy from one device to the other, or on one."""
+        """Copy a tensor between devices or within a device, and count the wait."""
         source = args[0] if func.overloadpacket is ATEN._to_copy else args[1]
         target = torch.device(kwargs.get("device") or args[0].device)
         if source.is_meta and target.type == "cpu":
@@ -236,7 +239,7 @@ class Watched(TorchDispatchMode):
 
 @pytest.fixture
 def accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accelerator]:
-    """The device, for as long as the test runs; a model gets there by `.to(torch.device("cuda"))`."""
+    """The simulated GPU during a test. A model is moved to it with `.to(torch.device("cuda"))`."""
     monkeypatch.setattr(torch, "autocast", Autocast)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device_type: Autocast.on)
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device_type: torch.bfloat16)
@@ -253,17 +256,17 @@ def accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accelerator]:
 
 @pytest.fixture
 def of_encoding(architecture: Architecture) -> Counter[str]:
-    """For what the host waits when a batch of sources is encoded."""
+    """Expected waits of the host when a batch of sources is encoded."""
     waits: Counter[str] = Counter()
-    if architecture.encoder == "unidirectional":  # torch packs sequences by lengths on the CPU, in their order
+    if architecture.encoder == "unidirectional":  # torch packs sequences by lengths on the CPU
         waits.update(down=2, up=1)
-    if architecture.lexicon != "none":  # how many words the table has for a source decides shapes
+    if architecture.lexicon != "none":  # shapes depend on the number of table entries of a source
         waits["item"] += 1
     return waits
 
 
 class Precision(NamedTuple):
-    """How products are reckoned, and in what types."""
+    """Precision of matrix products and the expected types of their arguments."""
 
     low: bool
     kinds: set[torch.dtype]
@@ -271,6 +274,6 @@ class Precision(NamedTuple):
 
 @pytest.fixture(params=["bf16", pytest.param("fp32", marks=pytest.mark.slow)])
 def precision(request: pytest.FixtureRequest) -> Precision:
-    """bfloat16 sees all that float32 does, and types that do not go together."""
+    """The case `bf16` covers everything that `fp32` does, and it detects incompatible types."""
     low = request.param == "bf16"
     return Precision(low, {torch.float32, torch.bfloat16} if low else {torch.float32})

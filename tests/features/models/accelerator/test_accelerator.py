@@ -1,4 +1,4 @@
-"""The GPU that is not there refuses and waits as one does."""
+"""The simulated GPU raises the same errors and causes the same waits as a real one."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -36,7 +36,7 @@ REFUSED: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("act", REFUSED.values(), ids=REFUSED)
-def test_it_refuses(accelerator: Any, act: Callable[[], object]) -> None:
+def test_wrong_operations_are_errors(accelerator: Any, act: Callable[[], object]) -> None:
     with pytest.raises((RuntimeError, TypeError)):
         act()
 
@@ -59,12 +59,12 @@ WAITS: dict[str, tuple[Callable[[], object], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("act", "waits"), WAITS.values(), ids=WAITS)
-def test_it_is_waited_for(accelerator: Any, act: Callable[[], object], waits: dict[str, int]) -> None:
+def test_waits_of_the_host_are_counted(accelerator: Any, act: Callable[[], object], waits: dict[str, int]) -> None:
     act()
     assert accelerator.waits == Counter(waits)
 
 
-def test_it_learns_in_bfloat16(accelerator: Any) -> None:
+def test_autocast_to_bfloat16_and_gradients_in_float32(accelerator: Any) -> None:
     weight = there(2, 2).requires_grad_()
     with torch.autocast("cuda", torch.bfloat16):
         product = weight @ there(2, 2)
@@ -90,7 +90,7 @@ MUTANTS: list[tuple[str, object, str, Callable[..., Any]]] = [
 @pytest.mark.parametrize(
     ("architecture", "module", "name", "mutant"), MUTANTS, indirect=["architecture"], ids=[row[0] for row in MUTANTS]
 )
-def test_it_finds_a_tensor_that_was_left_behind(
+def test_a_tensor_left_on_the_cpu_is_an_error(
     accelerator: Any,
     architecture: Architecture,
     make_model: Callable[..., Model],

@@ -1,4 +1,4 @@
-"""Scoring and translating on a GPU that is not there: every architecture, both precisions."""
+"""Scoring and translation on the simulated GPU: every architecture, both precisions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,13 +24,13 @@ SENTENCES = [
     Sentence(0, ("a", "b"), (("c",), ("c", "e", "f"))),
     Sentence(1, ("a",), (("d",), ("z", "e", "c"))),
 ]
-"""A tree of four levels; by length, candidates of both go together."""
+"""The prefix tree has four levels. Candidates of both sentences have the same lengths, so they share batches."""
 NAMES = ["logprob", "unknown", "worst3", "entropy", "coverage"]
 
 
 @pytest.fixture
 def model(accelerator: Any, architecture: Architecture, precision: Any, make_model: Callable[..., Model]) -> Model:
-    """A model there, as scoring and translating make it ready."""
+    """A model on the simulated GPU, prepared for scoring and translation."""
     model = replace(make_model(architecture, 1), device=CUDA)
     model.network.to(CUDA)
     fold(model.network)
@@ -41,13 +41,15 @@ def model(accelerator: Any, architecture: Architecture, precision: Any, make_mod
 
 
 @pytest.mark.parametrize("attention", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_tree(accelerator: Any, model: Model, of_encoding: Counter[str], precision: Any, attention: bool) -> None:
+def test_scoring_with_a_prefix_tree(
+    accelerator: Any, model: Model, of_encoding: Counter[str], precision: Any, attention: bool
+) -> None:
     scores = score_tree([model], SENTENCES, NAMES, attention)
     assert {name: (each.shape, each.dtype) for name, each in scores.values.items()} == dict.fromkeys(
         NAMES, ((4,), np.float64)
     )
     assert [rows.shape for rows in scores.attention] == ([(2, 4), (4, 4), (2, 3), (4, 3)] if attention else [])
-    # The values at the end; rows of attention, if they are needed, after each of four levels.
+    # One copy of the values at the end. If attention is needed, one copy after each of the four levels.
     assert accelerator.waits == of_encoding + Counter(down=1 + 4 * attention)
     assert set(accelerator.products) == precision.kinds
 
@@ -55,7 +57,7 @@ def test_a_tree(accelerator: Any, model: Model, of_encoding: Counter[str], preci
 @pytest.mark.parametrize(
     "architecture", ["rnnsearch", "luong-local-p-dot", "transformer", "lexicon-mixture", "choi-atty2d"], indirect=True
 )
-def test_one_by_one(
+def test_scoring_without_a_prefix_tree(
     accelerator: Any,
     architecture: Architecture,
     of_encoding: Counter[str],
@@ -83,7 +85,7 @@ def test_search(accelerator: Any, model: Model, of_encoding: Counter[str], size:
     taken: list[Tensor] = []
 
     def best_words(there: Tensor) -> Tensor:
-        """Words of each prefix, the best first: in the first step none of them is `</s>`, later the best one is."""
+        """Return words of each prefix, best first. None is `</s>` in the first step, then `</s>` is the best."""
         if there.dim() == 1:  # lengths of the sources, for the encoder
             return torch.ones(there.shape, dtype=there.dtype)
         ranks = torch.arange(there.shape[-1]).expand(there.shape)
@@ -96,5 +98,5 @@ def test_search(accelerator: Any, model: Model, of_encoding: Counter[str], size:
     found = search([model], [each.source for each in SENTENCES], [9, 9], Beam(size, size))
     assert [len(ends) for ends in found] == [size, size]
     assert len(taken) == steps and taken[-1].dtype == torch.float64
-    # After each step the words and their log p, by which the CPU chooses among the prefixes of a source.
+    # Each step copies the words and their log p to the CPU, which selects prefixes of a source.
     assert accelerator.waits == of_encoding + Counter(down=2 * steps)

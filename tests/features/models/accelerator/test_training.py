@@ -1,4 +1,4 @@
-"""Training on a GPU that is not there: every architecture, every objective, both precisions."""
+"""Training on the simulated GPU: every architecture, every objective, both precisions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ PAIRS = [(["a"], ["A", "B"]), (["b", "a"], ["A"])]
 LINKS = [frozenset({(0, 0), (0, 1)}), frozenset({(1, 0)})]
 ADDITIVE = Architecture(embedding_size=4, hidden_size=5, attention_size=6, attention_terms=("position", "markov"))
 UPDATE = Counter(nonzero=1, down=1)
-"""For what an update waits: how many words of the batch are no padding; its loss, which a person is shown."""
+"""Waits of an update: the number of words without padding, and the loss for the progress display."""
 
 
 def begin(
@@ -41,7 +41,7 @@ def begin(
 
 @pytest.fixture
 def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Objective]:
-    """What learners give from now on."""
+    """Outputs of all learners during a test, in a list that is filled while they run."""
     forward, seen = Learner.forward, []
 
     def watched(*arguments: Any) -> Objective:
@@ -53,7 +53,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Objective]:
 
 
 def check(run: Run, outcomes: list[Objective], passes: int = 1) -> None:
-    """Types, shapes and places of what an update made, of pairs with 3 and 2 target tokens."""
+    """Check types, shapes and devices after an update with pairs of 3 and 2 target tokens."""
     positions = 2 if run.learners[0].config.architecture.language_model else 4  # `<s>` and `</s>`, and two source words
     for outcome, steps in zip(outcomes, (3, 3), strict=False):
         assert {outcome.loss.dtype, outcome.plain.dtype, outcome.bonus.dtype} == {torch.float32}
@@ -66,7 +66,7 @@ def check(run: Run, outcomes: list[Objective], passes: int = 1) -> None:
     assert any(weight.grad is not None for weight in run.parameters)
 
 
-def test_every_architecture_learns(
+def test_update_of_every_architecture(
     accelerator: Any,
     tmp_path: Path,
     outcomes: list[Objective],
@@ -87,9 +87,9 @@ OBJECTIVES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "label_smoothing": ({"label_smoothing": 0.1}, {}),
     "word dropout": ({"word_dropout": 0.2}, {}),
     "sgd": ({"optimizer": "sgd"}, {}),
-    "R-drop": ({"r_drop": 1.0}, {"nonzero": 1}),  # the divergence counts the words of one of both passes
+    "R-drop": ({"r_drop": 1.0}, {"nonzero": 1}),  # the divergence counts the words of one pass
     "guided_alignment": ({"guided_alignment": 0.5, "links": LINKS}, {}),
-    "both directions": ({"directions": ("forward", "backward")}, {"nonzero": 1}),  # each counts its words
+    "both directions": ({"directions": ("forward", "backward")}, {"nonzero": 1}),  # each direction counts its words
     "both, guided": (
         {"directions": ("forward", "backward"), "links": LINKS, "guided_alignment": 0.5, "dropout": 0.2},
         {"nonzero": 1},
@@ -98,7 +98,7 @@ OBJECTIVES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("settings", "more"), OBJECTIVES.values(), ids=OBJECTIVES)
-def test_every_objective_learns(
+def test_update_with_every_objective(
     accelerator: Any,
     tmp_path: Path,
     outcomes: list[Objective],
@@ -113,21 +113,21 @@ def test_every_objective_learns(
     check(run, outcomes, passes=2 if "r_drop" in settings else 1)
 
 
-def test_batches_of_an_update_are_waited_for_once(accelerator: Any, tmp_path: Path) -> None:
+def test_an_update_of_several_batches_copies_the_loss_once(accelerator: Any, tmp_path: Path) -> None:
     run = begin(tmp_path, ADDITIVE)
     accelerator.waits.clear()
     _update(run, [[0], [1], [0, 1]], 0.1)
     assert accelerator.waits == Counter(nonzero=3, down=1)
 
 
-def test_dev_is_measured(accelerator: Any, tmp_path: Path) -> None:
+def test_loss_on_dev(accelerator: Any, tmp_path: Path) -> None:
     run = begin(tmp_path, ADDITIVE)
     accelerator.waits.clear()
     assert loss_of(run.learners[0], run.dev[0], CUDA) == 1
     assert accelerator.waits == Counter(nonzero=1, item=1)
 
 
-def test_a_lexicon_is_sent_whole(accelerator: Any, translations: Any) -> None:
+def test_a_lexicon_is_copied_in_two_tensors(accelerator: Any, translations: Any) -> None:
     lexicon = Lexicon(20, mixes=False).to(CUDA)
     accelerator.waits.clear()
     lexicon.fill(translations({word: {word: 0.6, END: 0.4} for word in range(4, 20)}))

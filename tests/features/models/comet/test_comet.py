@@ -1,4 +1,7 @@
-"""COMET models, in an environment that the test makes. `MOSES_RERANK_COMET_PYTHON` names one that exists."""
+"""COMET models in their own Python environment.
+
+The tests create the environment, unless `MOSES_RERANK_COMET_PYTHON` names the Python of an existing one.
+"""
 
 import json
 import os
@@ -26,9 +29,9 @@ Command = Callable[..., tuple[int, bytes, str]]
 
 
 def installed(folder: Path) -> str:
-    """Make an environment with COMET and return its Python. Skip the test if there is no package index.
+    """Create an environment with COMET and return its Python. Skip the test if there is no package index.
 
-    It finds packages of this environment, such as torch, if COMET does not need another version.
+    The environment uses packages of the current one, such as torch, if COMET does not need another version.
     """
     pinned = (HERE.parents[3] / "constraints.txt").read_text().splitlines()
     (folder / "constraints.txt").write_text("\n".join(line for line in pinned if line.startswith("torch==")))
@@ -78,25 +81,25 @@ def values(models: Path, kind: str, *lists: list[str]) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_those_of_the_package(models: Path, kind: str) -> None:
+def test_scores_equal_those_of_the_package(models: Path, kind: str) -> None:
     expected = json.loads((models / "scores.json").read_text())[kind]
     assert len({round(value, 5) for value in expected}) == 4
     others = [["old"], [], LIST, ["", "house"], ["old", "old"]]
     found = values(models, kind, *others)
     assert found[1:6] == pytest.approx(expected, abs=1e-5)
-    # A candidate that has no others is its own reference.
+    # A single candidate is its own reference.
     assert [found[0]] * 2 == pytest.approx(found[8:], abs=1e-6)
 
 
 @pytest.mark.slow
-def test_a_list_is_never_divided(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_candidates_of_a_sentence_are_never_divided(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = json.loads((models / "scores.json").read_text())["regression_metric"]
     monkeypatch.setattr("features.groups.CELLS", 1)
     assert values(models, "regression_metric", LIST) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.slow
-def test_the_command(models: Path, command: Command, tmp_path: Path) -> None:
+def test_the_command_score(models: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "source").write_text(f"{SOURCE}\n{SOURCE}\n")
     lines = [f"{number} ||| {text} ||| LM0= -1 ||| -1\n" for number in range(2) for text in LIST]
     (tmp_path / "nbest").write_text("".join(lines))
@@ -112,7 +115,7 @@ def test_the_command(models: Path, command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_checkpoint_with_code_is_refused(models: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_with_code_is_an_error(models: Path, tmp_path: Path) -> None:
     shutil.copytree(models / "unified_metric", tmp_path / "unified_metric")
     shutil.copytree(models / "encoder", tmp_path / "encoder")
     program = "import pathlib, sys, torch; torch.save(pathlib.PurePosixPath('x'), sys.argv[1])"
@@ -135,7 +138,7 @@ def test_a_checkpoint_with_code_is_refused(models: Path, tmp_path: Path) -> None
         ("", sys.executable, "", "exit status 1 after 0 lines for 1 candidate"),
     ],
 )
-def test_what_is_missing(
+def test_missing_files_and_wrong_options_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: str, python: str, options: str, message: str
 ) -> None:
     for name in ("kiwi/hparams.yaml", "kiwi/checkpoints/model.ckpt", "encoder/config.json"):

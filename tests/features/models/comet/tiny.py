@@ -1,6 +1,6 @@
-"""Program for COMET's environment: `python tiny.py FOLDER` makes tiny models with random weights, and their scores.
+"""Program for COMET's environment: `python tiny.py FOLDER` makes tiny models with random weights and their scores.
 
-Each model is in FOLDER/CLASS. `scores.json` has by class the scores of the package for the candidates in `LIST`.
+Each model is in FOLDER/CLASS. `scores.json` contains, by class, the scores of the package for the candidates in `LIST`.
 """
 
 import json
@@ -34,9 +34,9 @@ def main() -> None:
         torch.manual_seed(1)
         given = {"pretrained_model": str(encoder), "load_pretrained_weights": False, "local_files_only": True}
         model = str2model[kind](**given, **settings)
-        for weight in model.layerwise_attention.scalar_parameters:  # zero, as they are, makes all layers equal
+        for weight in model.layerwise_attention.scalar_parameters:  # zeros would give all layers equal weights
             torch.nn.init.normal_(weight)
-        # What a checkpoint names is a model on a hub.
+        # Published checkpoints name a model of a hub.
         named = {**settings, "class_identifier": kind, "pretrained_model": "xlm-roberta-large"}
         (folder / kind / "checkpoints").mkdir(parents=True)
         (folder / kind / "hparams.yaml").write_text(yaml.safe_dump(named))

@@ -1,4 +1,4 @@
-"""Back-translation, also interrupted."""
+"""Back-translation, including interrupted runs."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,13 +18,13 @@ CPU = Resources("cpu")
 
 @pytest.fixture
 def text(tmp_path: Path, sample: Path) -> str:
-    """A text of 50 lines, one of them empty."""
+    """A text of 50 lines, including an empty line."""
     lines = read_lines(str(sample / "train.en"))[:49]
     (tmp_path / "mono").write_text("".join(f"{line}\n" for line in [*lines, ""]))
     return str(tmp_path / "mono")
 
 
-def test_a_line_is_the_greedy_translation(models: dict[str, Path], text: str, tmp_path: Path) -> None:
+def test_lines_are_greedy_translations(models: dict[str, Path], text: str, tmp_path: Path) -> None:
     model = str(models["backward"])
     back_translate(model, text, str(tmp_path / "out"), CPU)
     translator = Translator([model], Beam(1), Replacement("copy", backward=True), CPU, backward=True)
@@ -37,7 +37,7 @@ def test_a_line_is_the_greedy_translation(models: dict[str, Path], text: str, tm
 def test_an_interrupted_translation_continues(
     killed_at: int, models: dict[str, Path], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its last whole block, with the same bytes."""
+    """It continues after the last complete block, and the output is identical."""
     monkeypatch.setattr(backtranslation, "BLOCK", 8)
     whole, output, model = tmp_path / "whole", tmp_path / "out", str(models["backward"])
     back_translate(model, text, str(whole), CPU)
@@ -70,7 +70,7 @@ def test_an_interrupted_translation_continues(
 def test_translations_of_another_text_are_not_continued(
     models: dict[str, Path], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although as many lines are translated as a first block has."""
+    """The interrupted file has as many translations as the new text has lines."""
     monkeypatch.setattr(backtranslation, "BLOCK", 8)
     model, output, begun = str(models["backward"]), tmp_path / "out", tmp_path / ".out.begun"
     with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):

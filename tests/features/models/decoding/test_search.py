@@ -1,4 +1,4 @@
-"""Search against the enumeration of all translations, and against a slow one."""
+"""Beam search against an enumeration of all translations and against a simple implementation."""
 
 import itertools
 from collections.abc import Callable
@@ -22,24 +22,24 @@ from features.models.vocabulary import END, UNKNOWN
 MakeModel = Callable[..., Model]
 SOURCES = [("b", "c", "a", "z"), (), ("a",), ("f", "f")]
 LIMITS = [2, 2, 1, 2]
-SAID = [UNKNOWN, *range(4, 10)]
-"""What a model may say before `</s>`."""
+NEXT_WORDS = [UNKNOWN, *range(4, 10)]
+"""Words that a model can predict, except `</s>`."""
 
 
 def next_log_probs(models: list[Model], source: tuple[str, ...], prefix: list[int]) -> dict[int, float]:
-    """Return log p of each next token, from targets that are scored whole."""
-    targets = pad([[*prefix, word] for word in SAID], torch.device("cpu"))  # (W, J+1)
+    """Return log p of each next token, computed by scoring complete targets."""
+    targets = pad([[*prefix, word] for word in NEXT_WORDS], torch.device("cpu"))  # (W, J+1)
     log_probs = []
     for model in models:
         one = model.network.encode(pad([model.source.encode(source)], model.device))
-        following = model.network.score(gather(one, torch.zeros(len(SAID), dtype=torch.long)), targets)
+        following = model.network.score(gather(one, torch.zeros(len(NEXT_WORDS), dtype=torch.long)), targets)
         end = model.network.score(one, pad([prefix], model.device))
         log_probs.append(torch.cat([following.log_probs[:, len(prefix)], end.log_probs[:, len(prefix)]]))  # (W+1,)
-    return dict(zip([*SAID, END], mean_log(log_probs).tolist(), strict=True))
+    return dict(zip([*NEXT_WORDS, END], mean_log(log_probs).tolist(), strict=True))
 
 
 def slow_search(models: list[Model], source: tuple[str, ...], limit: int, size: int) -> list[Ended]:
-    """Search with one prefix after the other; what ends takes a place of the beam."""
+    """Beam search over one prefix at a time. Each finished translation reduces the size of the beam by one."""
     living, ends = [(0.0, list[int]())], list[Ended]()
     while living and len(ends) < size:
         options = [
@@ -59,14 +59,12 @@ def equal(some: list[Ended], others: list[Ended]) -> bool:
     return close and [each.tokens for each in some] == [each.tokens for each in others]
 
 
-def test_a_beam_that_keeps_everything_finds_every_translation(
-    architecture: Architecture, make_model: MakeModel
-) -> None:
+def test_an_unlimited_beam_finds_every_translation(architecture: Architecture, make_model: MakeModel) -> None:
     models = [make_model(architecture, seed) for seed in (1, 2)]
-    words = dict(zip(SAID, ["z", *"abcdef"], strict=True))
+    words = dict(zip(NEXT_WORDS, ["z", *"abcdef"], strict=True))
     wanted = []
     for source, limit in zip(SOURCES, LIMITS, strict=True):
-        texts = [text for length in range(limit + 1) for text in itertools.product(SAID, repeat=length)]
+        texts = [text for length in range(limit + 1) for text in itertools.product(NEXT_WORDS, repeat=length)]
         hypotheses = tuple(tuple(words[token] for token in text) for text in texts)
         values = score_alone(models, [Sentence(0, source, hypotheses)], ["logprob"]).values["logprob"]
         wanted.append(dict(zip(texts, values.tolist(), strict=True)))
@@ -88,7 +86,7 @@ def test_a_beam_that_keeps_everything_finds_every_translation(
     ["encdec", "rnnsearch", "luong-local-p-dot", "cohn-align", "yang-window11", "gnmt", "transformer"],
     indirect=True,
 )
-def test_beams_are_those_of_a_slow_search(architecture: Architecture, make_model: MakeModel) -> None:
+def test_beams_equal_those_of_a_simple_search(architecture: Architecture, make_model: MakeModel) -> None:
     models = [make_model(architecture, 3)]
     limits = [5, 3, 4, 0]
     for size in (1, 3):
@@ -100,12 +98,13 @@ def test_beams_are_those_of_a_slow_search(architecture: Architecture, make_model
         assert all(equal(one, many[:1]) for one, many in zip(best, ends, strict=True))
 
 
-def test_neighbours_and_stretches_make_no_difference(
+def test_results_do_not_depend_on_batches_and_blocks(
     architecture: Architecture, make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, limits, beam = make_model(architecture, 4), [6, 6, 6, 6], Beam(4, 4, normalize=True)
     together = search([model], SOURCES, limits, beam)
-    assert all(map(equal, search([model, model], SOURCES, limits, beam), together))  # a model twice is the model
+    # An ensemble of a model with itself equals the model.
+    assert all(map(equal, search([model, model], SOURCES, limits, beam), together))
     monkeypatch.setattr(searching, "LOGITS", {"cpu": 1})
     monkeypatch.setattr(walk, "MEMORY", {"cpu": 1})
     assert all(map(equal, search([model], SOURCES, limits, beam), together))
@@ -113,7 +112,7 @@ def test_neighbours_and_stretches_make_no_difference(
     assert all(map(equal, alone, together))
 
 
-def test_greedy_takes_the_best_word_at_every_step(make_model: MakeModel) -> None:
+def test_greedy_search_takes_the_best_word_at_every_step(make_model: MakeModel) -> None:
     for seed in (6, 7):
         model = make_model(Architecture(), seed)
         for source, ends in zip(SOURCES, search([model], SOURCES, [5] * 4, Beam(1)), strict=True):

@@ -1,4 +1,4 @@
-"""Translations have words for what models do not know, and the scores of their texts."""
+"""Translation with beam search: scores, replacement of unknown words, and batches."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ Models = dict[str, Path]
 
 @pytest.fixture(scope="module")
 def kinds(models: Models, tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Models:
-    """Models, and others that learnt even less."""
+    """The models of `models`, and a right-to-left model and a subword model that are trained for two epochs."""
     folder, corpus = tmp_path_factory.mktemp("kinds"), models["forward"].parent
     files = TrainingFiles(
         corpus=ParallelFiles(source=str(corpus / "train.de"), target=str(corpus / "train.en")),
@@ -50,7 +50,9 @@ def translated(
 
 @pytest.mark.parametrize("kind", ["forward", "right-to-left", "pieces"])
 @pytest.mark.parametrize("unknown", ["copy", "keep"])
-def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, sources: list[tuple[str, ...]]) -> None:
+def test_scores_equal_those_of_the_scorer(
+    kind: str, unknown: str, kinds: Models, sources: list[tuple[str, ...]]
+) -> None:
     model = load_model(kinds[kind], find_device("cpu"))
     translations = translated([kinds[kind]], sources, Beam(4, 3), unknown)
     for number, (source, each) in enumerate(zip(sources, translations, strict=True)):
@@ -63,8 +65,8 @@ def test_scores_are_those_of_the_texts(kind: str, unknown: str, kinds: Models, s
 
 
 @pytest.mark.parametrize("unknown", ["copy", "keep"])
-def test_a_backward_model_translates_the_target_language(unknown: str, models: Models, sample: Path) -> None:
-    """The probability of a translation is that of the source in `score`."""
+def test_a_backward_model_translates_into_the_source_language(unknown: str, models: Models, sample: Path) -> None:
+    """The log-probability of a translation equals that of `score` for the translation as source."""
     texts = [tuple(tokens(line)) for line in read_lines(str(sample / "test.en"))[:10]]
     model = load_model(models["backward"], find_device("cpu"))
     beam, backward = Beam(4, 3, unknown=unknown == "keep"), Replacement(unknown, backward=True)
@@ -76,10 +78,10 @@ def test_a_backward_model_translates_the_target_language(unknown: str, models: M
 
 
 @pytest.mark.parametrize("kind", ["forward", "pieces"])
-def test_translations_can_be_twice_as_long_as_what_is_read(
+def test_translations_can_be_twice_as_long_as_the_input(
     kind: str, kinds: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In words or pieces, whichever a model reads; a model that would never end a translation stops there."""
+    """The limit is in words or subwords, depending on the model. It stops models that never predict `</s>`."""
     model = load_model(kinds[kind], find_device("cpu"))
     read = [len(model.source.encode(source)) for source in sources]
     assert (sum(read) > sum(map(len, sources))) == (kind == "pieces")
@@ -94,7 +96,7 @@ def test_translations_can_be_twice_as_long_as_what_is_read(
     assert sorted(longest) == sorted(2 * length + 10 if length else 0 for length in read)
 
 
-def test_neighbours_make_no_difference(models: Models, sources: list[tuple[str, ...]]) -> None:
+def test_translations_do_not_depend_on_batches(models: Models, sources: list[tuple[str, ...]]) -> None:
     together = translated([models["forward"]], sources, Beam(3, 3, normalize=True))
     turned = translated([models["forward"], models["forward"]], sources[::-1], Beam(3, 3, normalize=True))
     for some, others in zip(together, turned[::-1], strict=True):
@@ -102,7 +104,7 @@ def test_neighbours_make_no_difference(models: Models, sources: list[tuple[str, 
         np.testing.assert_allclose([one[1:] for one in some], [one[1:] for one in others], atol=1e-4)
 
 
-def test_where_memory_is_short_fewer_sources_translate_together(
+def test_out_of_memory_reduces_the_batch(
     models: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = translated([models["forward"]], sources, Beam(4, 2))
@@ -124,7 +126,7 @@ def test_where_memory_is_short_fewer_sources_translate_together(
         translated([models["forward"]], sources, Beam(4, 2))
 
 
-def test_bfloat16_says_nearly_the_same(models: Models, sources: list[tuple[str, ...]]) -> None:
+def test_bfloat16_gives_similar_scores(models: Models, sources: list[tuple[str, ...]]) -> None:
     exact = translated([models["forward"]], sources, Beam(1), "keep")
     translator = Translator([str(models["forward"])], Beam(1), Replacement("keep"), Resources("cpu", "bf16"))
     assert translator.signature.endswith("|precision:bf16")
@@ -134,27 +136,27 @@ def test_bfloat16_says_nearly_the_same(models: Models, sources: list[tuple[str, 
     np.testing.assert_allclose(*zip(*same, strict=True), atol=0.2)
 
 
-def test_unknown_words_become_what_was_attended_to(
+def test_unknown_words_are_replaced_by_attended_source_words(
     pointed: Models, sources: list[tuple[str, ...]], write: Write
 ) -> None:
     model = load_model(pointed["forward"], find_device("cpu"))
-    said = [[["a", "<unk>", "is", "<unk>"], ["a", "man"]], [["<unk>"] * 3, ["the"]]]
+    outputs = [[["a", "<unk>", "is", "<unk>"], ["a", "man"]], [["<unk>"] * 3, ["the"]]]
     read = sources[:2]
-    sentences = [Sentence(number, source, (tuple(said[number][0]),)) for number, source in enumerate(read)]
+    sentences = [Sentence(number, source, (tuple(outputs[number][0]),)) for number, source in enumerate(read)]
     rows = score_alone([model], sentences, [], attention=True).attention
     attended = [source[place] for source, each in zip(read, rows, strict=True) for place in each[:, 1:-1].argmax(1)]
     wanted = [["a", attended[1], "is", attended[3]], attended[5:8]]
-    copied = Replacement("copy").replace([model], read, said)
+    copied = Replacement("copy").replace([model], read, outputs)
     assert copied == [[tuple(wanted[0]), ("a", "man")], [tuple(wanted[1]), ("the",)]]
-    assert Replacement("keep").replace([model], read, said) == [[tuple(text) for text in each] for each in said]
+    assert Replacement("keep").replace([model], read, outputs) == [[tuple(text) for text in each] for each in outputs]
     first = attended[5]
     table = write("lex.f2e", f"no {first} 0.3\nyes {first} 0.6\nNULL {attended[1]} 1\n")
-    looked_up = Replacement(str(table)).replace([model], read, said)
+    looked_up = Replacement(str(table)).replace([model], read, outputs)
     assert first != attended[1] and looked_up[0][0] == copied[0][0]
     assert looked_up[1][0] == tuple("yes" if word == first else word for word in wanted[1])
 
 
-def test_what_cannot_translate_is_told(kinds: Models, write: Write) -> None:
+def test_models_and_tables_of_the_wrong_direction_are_errors(kinds: Models, write: Write) -> None:
     with pytest.raises(InputError, match=r"backward: a backward model, which predicts the source. Use forward models"):
         translated([kinds["backward"]], [], Beam(1))
     with pytest.raises(InputError, match=r"forward: a forward model, which predicts the target. Use backward models"):

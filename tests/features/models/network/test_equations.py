@@ -1,4 +1,4 @@
-"""Equality with a slow second implementation: one pair, one position, one number at a time, from the equations."""
+"""The networks equal a slow implementation, which follows the equations of the papers value by value."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,21 @@ SOURCES = [[4, 5, 6, 7, 8], [5, 1, 9], [7], []]
 TARGETS = [[4, 4, 5], [6, 7, 1, 9, 5, 4, 4], [], [8]]
 
 
-def second(
+def slow_implementation(
     network: EncoderDecoder, architecture: Architecture, source: Sequence[int], target: Sequence[int]
 ) -> "Slow | Transformer":
-    """Return a second implementation of a pair."""
+    """Return the slow implementation for a sentence pair."""
     kind = Transformer if architecture.decoder == "transformer" else Slow
     return kind(network, architecture, source, target)
 
 
-def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: Architecture) -> None:
+def test_log_probabilities_and_attention_equal_the_equations(
+    network: EncoderDecoder, architecture: Architecture
+) -> None:
     with torch.inference_mode():
         scores = network.score(network.encode(pad(SOURCES, CPU)), pad(TARGETS, CPU))
     for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
-        slow = second(network, architecture, source, target)
+        slow = slow_implementation(network, architecture, source, target)
         steps, positions = len(target) + 1, len(source) + 2
         np.testing.assert_allclose(scores.log_probs[number, :steps], slow.log_probs, atol=1e-9)
         if architecture.decoder != "no-attention":
@@ -46,8 +48,11 @@ def test_log_probabilities_and_attention(network: EncoderDecoder, architecture: 
     ("preset", "softmax", "below"),
     [("yang-window11", False, True), ("luong-global-dot", False, False), ("rnnsearch", True, True)],
 )
-def test_which_layers_have_a_bias(preset: str, softmax: bool, below: bool) -> None:
-    """Yang eq. 8 has one and eq. 9 none; Luong's code has none, mantis (Cohn) both."""
+def test_biases_of_layers_follow_the_papers(preset: str, softmax: bool, below: bool) -> None:
+    """Biases of the softmax and of the layer below it.
+
+    Yang et al.: below only (eq. 8, not eq. 9). Luong's code: none. mantis (Cohn et al.): both.
+    """
     names = dict(EncoderDecoder(PRESETS[preset].architecture, 10, 10).named_parameters())
     assert ("softmax.bias" in names) == softmax
     assert bool({"decoder.combine.bias", "decoder.word_output.bias"} & set(names)) == below
@@ -56,11 +61,11 @@ def test_which_layers_have_a_bias(preset: str, softmax: bool, below: bool) -> No
 @pytest.mark.parametrize(
     "architecture", ["cohn-align-glofer", "coverage", "between-gru", "transformer-uneven"], indirect=True
 )
-def test_objectives(network: EncoderDecoder, architecture: Architecture) -> None:
+def test_objectives_equal_the_equations(network: EncoderDecoder, architecture: Architecture) -> None:
     expected = 0.0
     assert set(architecture.objectives) <= {"coverage", "fertility"}
     for source, target in zip(SOURCES, TARGETS, strict=True):
-        slow = second(network, architecture, source, target)
+        slow = slow_implementation(network, architecture, source, target)
         for i in range(1, len(source) + 1):
             fertility = sum(row[i] for row in slow.rows)
             if "coverage" in architecture.objectives:
@@ -74,14 +79,16 @@ def test_objectives(network: EncoderDecoder, architecture: Architecture) -> None
     assert math.isclose(float(bonus.detach()), expected, abs_tol=1e-9)
 
 
-def test_global_fertility_costs_what_the_paper_counts() -> None:
-    """Cohn table 2: 0.5M weights at 512/512/256."""
+def test_global_fertility_has_the_number_of_weights_of_the_paper() -> None:
+    """Cohn et al., table 2: 0.5M weights for the sizes 512/512/256."""
     architecture, _ = settle(PRESETS["cohn-align-glofer"], True, {})
     weights = sum(weight.numel() for weight in EncoderDecoder(architecture, 10, 10).objectives.parameters())
     assert round(weights / 1e6, 1) == 0.5
 
 
-def test_trace(pair_of_networks: tuple[EncoderDecoder, EncoderDecoder], aligned: Architecture) -> None:
+def test_the_trace_equals_its_definition(
+    pair_of_networks: tuple[EncoderDecoder, EncoderDecoder], aligned: Architecture
+) -> None:
     forward, backward = pair_of_networks
     traces = trace(
         forward(pad(SOURCES, CPU), pad(TARGETS, CPU)).rows, backward(pad(TARGETS, CPU), pad(SOURCES, CPU)).rows
@@ -110,10 +117,10 @@ def pair_of_networks(aligned: Architecture) -> tuple[EncoderDecoder, EncoderDeco
     return networks
 
 
-def said(
+def log_softmax_of(
     network: EncoderDecoder, a: Architecture, w: Mapping[str, Array], u: Array, row: Sequence[float], source: list[int]
 ) -> Array:
-    """log p of every word, from what the softmax reads and the row of attention."""
+    """Return log p of every word, given the softmax input and the row of attention."""
     projected = w["softmax.projection.weight"] @ u if a.tied_softmax else u
     vectors = w["target_embedding.weight" if a.tied_softmax else "softmax.weight"]
     logits = np.array([vector @ projected for vector in vectors]) + w.get("softmax.bias", 0.0)
@@ -126,7 +133,10 @@ def said(
 def with_lexicon(
     lexicon: Lexicon, kind: str, w: Mapping[str, Array], logits: Array, row: Sequence[float], source: list[int]
 ) -> Array:
-    """Arthur et al. 2016: a bias, or a mixture in which the softmax has what the lexicon leaves."""
+    """Return logits with the lexicon of Arthur et al. (2016), as a bias or as a mixture.
+
+    In a mixture, the softmax has the probability mass that the lexicon leaves.
+    """
     known = np.zeros_like(logits)
     for weight, word in zip(row, source, strict=True):
         for translation, p in zip(lexicon.words[word].tolist(), lexicon.probabilities[word].tolist(), strict=True):
@@ -138,7 +148,7 @@ def with_lexicon(
 
 
 class Transformer:
-    """The same, by the layers of torch, which have an implementation of their own."""
+    """A transformer built from the layers of torch: log p of every target word and the rows of attention."""
 
     def __init__(self, network: EncoderDecoder, a: Architecture, source: Sequence[int], target: Sequence[int]) -> None:
         self.w = dict(network.named_parameters())
@@ -166,20 +176,20 @@ class Transformer:
             outputs = self.norm("decoder.norm", rows)[0].numpy()
         arrays = {name: weight.detach().numpy() for name, weight in self.w.items()}
         sentence = [BEGIN, *source, END]
-        steps = [said(network, a, arrays, *step, sentence) for step in zip(outputs, self.rows, strict=True)]
+        steps = [log_softmax_of(network, a, arrays, *step, sentence) for step in zip(outputs, self.rows, strict=True)]
         self.log_probs = np.array([step[word] for step, word in zip(steps, [*target, END], strict=True)])
 
     def keep(self, attention: torch.nn.Module, inputs: Sequence[torch.Tensor], options: dict[str, Any]) -> None:
-        """Keep the rows of a layer's attention to the source."""
+        """Store the rows of a layer's attention to the source."""
         self.rows = attention.forward(*inputs, **options | {"need_weights": True})[1][0].numpy()
 
     def linear(self, name: str, x: Array) -> Array:
-        """W x + b."""
+        """Return W x + b."""
         product: Array = self.w[f"{name}.weight"].detach().numpy() @ x
         return product + self.w[f"{name}.bias"].detach().numpy()
 
     def read(self, name: str, words: Sequence[int]) -> torch.Tensor:
-        """(1, T, H)."""
+        """Return embeddings with positional encodings (1, T, H)."""
         size = self.w[f"{name}.weight"].shape[1]
         vectors = self.w[f"{name}.weight"][list(words)] * math.sqrt(size)
         for position in range(len(words)):
@@ -193,7 +203,7 @@ class Transformer:
         return torch.nn.functional.layer_norm(rows, rows.shape[-1:], weight, bias)
 
     def filled(self, layer: torch.nn.Module, name: str) -> torch.nn.Module:
-        """Give a layer of torch the weights of ours."""
+        """Copy the weights of the tested network into a layer of torch and return it."""
         parts = {"self_attn.in_proj_": ["attention.project"], "self_attn.out_proj.": ["attention.out"]}
         parts |= {"norm1.": ["attention.norm"]}
         parts |= {"linear1.": ["feedforward.enter"], "linear2.": ["feedforward.leave"]}
@@ -213,7 +223,7 @@ class Transformer:
 
 
 class Slow:
-    """log p of every target word, and the rows of attention, of one pair."""
+    """A recurrent network for one sentence pair: log p of every target word and the rows of attention."""
 
     def __init__(
         self, network: EncoderDecoder, architecture: Architecture, source: Sequence[int], target: Sequence[int]
@@ -263,13 +273,13 @@ class Slow:
                     context = self.attend(u, y, j)
                     u = np.tanh(self.linear("decoder.combine", np.concatenate([context, u])))
                     feed = {"none": feed, "output": u, "context": context}[architecture.input_feeding]
-            log_probs = said(
+            log_probs = log_softmax_of(
                 network, architecture, self.w, u, self.rows[-1] if self.rows else [], [BEGIN, *source, END]
             )
             self.log_probs.append(float(log_probs[word]))
 
     def linear(self, name: str, x: Array) -> Array:
-        """W x + b, where there is a b."""
+        """Return W x + b, or W x if the layer has no bias."""
         product: Array = self.w[f"{name}.weight"] @ x
         return product + self.w.get(f"{name}.bias", 0.0)
 
@@ -277,7 +287,7 @@ class Slow:
         return [np.zeros(size) for _ in range(2 if self.a.cell == "lstm" else 1)]
 
     def encode(self, x: list[Array]) -> list[list[Array]]:
-        """Set the annotations; return the first state of the decoder."""
+        """Set the annotations and return the initial state of the decoder."""
         if self.a.encoder == "unidirectional":
             order = list(range(len(x)))
             if self.a.reverse_source:
@@ -298,7 +308,7 @@ class Slow:
         return [[output, *self.nothing(self.a.hidden_size)[1:]] for output in outputs]
 
     def first(self, number: int) -> list[Array]:
-        """State in which an encoder's layer begins; Cohn eq. 1 and footnote 1 have it learned."""
+        """Return the initial state of an encoder layer. It is learned in Cohn et al. (eq. 1, footnote 1)."""
         if self.a.initial_state == "zero":
             return self.nothing(self.a.hidden_size)
         return [vectors[number] for vectors in self.w["encoder.first.vectors"]]
@@ -348,7 +358,7 @@ class Slow:
         return [sigmoid(leave) * np.tanh(memory), memory]
 
     def attend(self, q: Array, y: Array, j: int) -> Array:
-        """Set the row of step j; return its context."""
+        """Set the attention row of step j and return its context."""
         scores = [self.score(q, y, j, i) for i in range(len(self.e))]
         centre, positions = 0.0, self.allowed
         if self.a.attention_score == "location":
@@ -372,7 +382,7 @@ class Slow:
         return context
 
     def alpha(self, j: int, i: int) -> float:
-        """Row j counts from 1; outside the sentence and before the first step there is no attention."""
+        """Return the attention of step j (from 1) to position i, or 0 before step 1 and outside the sentence."""
         return self.rows[j - 1][i] if j > 0 and 0 <= i < len(self.e) else 0.0
 
     def score(self, q: Array, y: Array, j: int, i: int) -> Array:

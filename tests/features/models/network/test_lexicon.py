@@ -23,9 +23,9 @@ def looked_up(sentence: list[int], translations: AsTranslations) -> list[dict[in
     return [{word: p for word, p in row.items() if p} for row in rows]
 
 
-def test_what_each_word_is_looked_up_as(translations: AsTranslations) -> None:
-    said = looked_up([BEGIN, UNKNOWN, 4, END, PADDING], translations)
-    assert said == [{4: pytest.approx(0.7)}, {}, {4: 0.25, 5: 0.5, 6: 0.25}, {END: 1.0}, {}]
+def test_translations_of_each_source_word(translations: AsTranslations) -> None:
+    rows_of_table = looked_up([BEGIN, UNKNOWN, 4, END, PADDING], translations)
+    assert rows_of_table == [{4: pytest.approx(0.7)}, {}, {4: 0.25, 5: 0.5, 6: 0.25}, {END: 1.0}, {}]
 
 
 def test_the_most_probable_translations_are_kept(translations: AsTranslations) -> None:
@@ -37,10 +37,10 @@ def test_the_most_probable_translations_are_kept(translations: AsTranslations) -
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("mixes", [False, True])
-def test_the_loss_equals_a_plain_one_and_has_its_gradients(
+def test_the_loss_and_its_gradients_equal_a_simple_implementation(
     mixes: bool, smoothing: float, bias: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a table for each row of outputs; rows of words are filled up with padding."""
+    """Each row of outputs has its own table. The words of a table are padded."""
     monkeypatch.setattr("features.models.network.softmax.BLOCK", 3)
     torch.manual_seed(1)
     softmax = Softmax(4, 6, bias=bias).double()

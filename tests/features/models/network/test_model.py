@@ -1,4 +1,4 @@
-"""What holds for every architecture."""
+"""Properties of the networks of all architectures."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def score(network: EncoderDecoder, sources: list[list[int]], targets: list[list[
         return network.score(network.encode(pad(sources, CPU)), pad(targets, CPU))
 
 
-def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) -> None:
+def test_rows_of_attention_are_masked_and_normalized(network: EncoderDecoder, architecture: Architecture) -> None:
     scores = score(network, SOURCES, TARGETS)
     for number, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         steps, positions = len(target) + 1, len(source) + 2
@@ -45,9 +45,12 @@ def test_rows_of_attention(network: EncoderDecoder, architecture: Architecture) 
             np.testing.assert_allclose(rows.sum(dim=1), 1, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:TF32")  # torch sets all flags of oneDNN together, also those of GPUs
-def test_words_are_counted_beyond_what_bfloat16_counts(network: EncoderDecoder) -> None:
-    """bfloat16 rounds 257 and 300. Runs without oneDNN, which has no bfloat16 LSTM for processors without AVX512."""
+@pytest.mark.filterwarnings("ignore:TF32")  # torch sets all flags of oneDNN together, including those of GPUs
+def test_positions_beyond_the_precision_of_bfloat16_are_exact(network: EncoderDecoder) -> None:
+    """The numbers 257 and 300 are not exact in bfloat16.
+
+    oneDNN is off, because it has no bfloat16 LSTM for processors without AVX512.
+    """
     low = torch.autocast("cpu", torch.bfloat16)
     with torch.backends.mkldnn.flags(enabled=False), low, torch.inference_mode():
         source = network.float().encode(pad([[4] * 257, [5] * 300], CPU))
@@ -89,13 +92,15 @@ def test_one_pass_equals_step_by_step(network: EncoderDecoder) -> None:
 
 @pytest.mark.parametrize("architecture", ["between-gru"], indirect=True)
 @pytest.mark.parametrize("size", [1, 4 * 7 * 6 * 2])
-def test_all_steps_in_slices(network: EncoderDecoder, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_in_slices_gives_the_same_log_probabilities(
+    network: EncoderDecoder, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = score(network, SOURCES, TARGETS)
     monkeypatch.setattr("features.models.network.attention.SLICE", size)
     np.testing.assert_allclose(score(network, SOURCES, TARGETS).log_probs, whole.log_probs, atol=1e-12)
 
 
-def test_networks_whose_steps_run_at_once_attend_at_no_single_step(
+def test_networks_that_run_all_steps_at_once_do_not_attend_stepwise(
     network: EncoderDecoder, architecture: Architecture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries: list[Query] = []
@@ -127,7 +132,7 @@ def test_the_state_of_a_step_can_be_gathered_by_row(network: EncoderDecoder) -> 
 
 
 @pytest.mark.parametrize("bias", [torch.randn(4, dtype=torch.float64), None])
-def test_products_of_many_steps_have_the_gradients_of_each(bias: torch.Tensor | None) -> None:
+def test_combined_products_have_the_gradients_of_single_products(bias: torch.Tensor | None) -> None:
     weight, rows = (torch.randn(size, dtype=torch.float64) for size in ((4, 3), (5, 2, 3)))
     weights = [part.requires_grad_() for part in (weight, bias) if part is not None]
 
@@ -151,18 +156,18 @@ def test_loss_is_the_sum_of_all_log_probabilities(network: EncoderDecoder) -> No
     assert math.isclose(float(loss.detach()), -float(score(network, SOURCES, TARGETS).log_probs.sum()), rel_tol=1e-12)
 
 
-def test_of_words_that_are_all_dropped_only_sentinels_are_read(architecture: Architecture) -> None:
-    """In training; the words that are said count."""
+def test_full_word_dropout_leaves_only_bos_and_eos(architecture: Architecture) -> None:
+    """Word dropout affects only the input words in training, not the predicted words."""
     torch.manual_seed(3)
     network = EncoderDecoder(architecture, 10, 11, word_dropout=1 - 1e-9).double()
     others = [[word % 6 + 4 for word in words] for words in SOURCES]
     target = pad(TARGETS, CPU)
-    said = target[:, 1:].t()
+    target_words = target[:, 1:].t()
 
     def loss(sources: list[list[int]], previous: torch.Tensor) -> float:
         source = network.encode(pad(sources, CPU))
         outputs = network.decoder(network.embed(previous, source), source)[0]
-        return float(network.softmax.loss(outputs, said)[1])
+        return float(network.softmax.loss(outputs, target_words)[1])
 
     first, second = target[:, :-1].t(), target[:, :-1].t().clone()
     second[second >= len(SPECIAL)] = UNKNOWN
@@ -172,7 +177,7 @@ def test_of_words_that_are_all_dropped_only_sentinels_are_read(architecture: Arc
     assert loss(SOURCES, first) != loss(SOURCES, second)
 
 
-def test_word_dropout_leaves_the_mean_of_vectors_as_it_is() -> None:
+def test_word_dropout_preserves_the_mean_of_vectors() -> None:
     torch.manual_seed(1)
     words, vectors = torch.tensor([BEGIN, 7, END, UNKNOWN]).repeat(20000, 1), torch.tensor([2.0, -1.0]).double()
     left = WordDropout(0.2)(vectors.expand(*words.shape, 2), words)  # (20000, 4, 2)
@@ -185,7 +190,7 @@ def test_word_dropout_leaves_the_mean_of_vectors_as_it_is() -> None:
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_the_softmax_equals_torch_and_has_its_gradients(
+def test_the_softmax_and_its_gradients_equal_torch(
     bias: bool, smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("features.models.network.softmax.BLOCK", 3)
@@ -213,7 +218,7 @@ def test_the_softmax_equals_torch_and_has_its_gradients(
 
 
 @pytest.mark.parametrize("bias", [False, True])
-def test_the_divergence_equals_torch_and_has_its_gradients(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_divergence_and_its_gradients_equal_torch(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("features.models.network.softmax.BLOCK", 3)
     torch.manual_seed(1)
     words = torch.tensor([[1, 2], [0, 5], [4, 4], [0, 3], [1, 0]])
@@ -235,7 +240,7 @@ def test_the_divergence_equals_torch_and_has_its_gradients(bias: bool, monkeypat
     assert torch.autograd.gradcheck(lambda *rows: softmax.divergence(*rows, words), sides)
 
 
-def test_without_dropout_two_passes_are_twice_one(architecture: Architecture) -> None:
+def test_r_drop_without_dropout_doubles_the_loss(architecture: Architecture) -> None:
     torch.manual_seed(3)
     network = EncoderDecoder(architecture, 10, 11).double()
     once, twice = (network(pad(SOURCES, CPU), pad(TARGETS, CPU), 0.1, rdrop) for rdrop in (0.0, 5.0))
@@ -245,7 +250,7 @@ def test_without_dropout_two_passes_are_twice_one(architecture: Architecture) ->
     torch.testing.assert_close(twice.rows, once.rows.repeat(1, 2, 1))
 
 
-def test_rdrop_adds_half_its_weight_of_the_divergence_of_two_passes() -> None:
+def test_r_drop_adds_half_its_weight_times_the_divergence() -> None:
     architecture = Architecture(embedding_size=4, hidden_size=5, attention_size=4)
     network = EncoderDecoder(architecture, 10, 11, dropout=0.5).double()
     source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
@@ -271,8 +276,8 @@ class Loss(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
-def test_a_step_in_bfloat16_is_near_one_in_float32(architecture: Architecture) -> None:
-    """Without oneDNN, whose LSTM takes no bfloat16 on processors with AVX2 alone."""
+def test_loss_and_gradients_in_bfloat16_are_close_to_float32(architecture: Architecture) -> None:
+    """oneDNN is off, because it has no bfloat16 LSTM for processors with only AVX2."""
     torch.manual_seed(3)
     network = EncoderDecoder(architecture, 10, 11)
     source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
@@ -289,8 +294,8 @@ def test_a_step_in_bfloat16_is_near_one_in_float32(architecture: Architecture) -
     assert torch.linalg.vector_norm(gradients[1] - gradients[0]) < 0.05 * torch.linalg.vector_norm(gradients[0])
 
 
-def test_gradients(network: EncoderDecoder) -> None:
-    """Of all weights at once, along a direction drawn at random."""
+def test_gradients_equal_finite_differences(network: EncoderDecoder) -> None:
+    """The check covers all weights at once, along a random direction."""
     names, weights = zip(*network.named_parameters(), strict=True)
     sizes = [weight.numel() for weight in weights]
     inputs = (pad([[4, 5, 6], [7]], CPU), pad([[4, 1], [5, 6]], CPU))

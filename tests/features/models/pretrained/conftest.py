@@ -1,4 +1,4 @@
-"""Tiny models of transformers with random weights and tokenizers of their classes."""
+"""Tiny Hugging Face models with random weights, and tokenizers of the matching classes."""
 
 import io
 import json
@@ -14,13 +14,13 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 WORDS = ["the", "newspaper", "die", "Zeitung"]
 VOCABULARY = {token: number for number, token in enumerate([*SPECIAL, *(f"▁{word}" for word in WORDS)])}
 SIZE = 300
-"""Embeddings of the models, more than any of the tokenizers has tokens."""
+"""Number of embeddings of the models, larger than the vocabulary of every tokenizer."""
 
 Make = Callable[..., Path]
 
 
 def sentencepiece(folder: Path) -> str:
-    """Train a model whose pieces are the words."""
+    """Train a sentencepiece model whose subwords are the words, and return its path."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -33,7 +33,7 @@ def sentencepiece(folder: Path) -> str:
 
 
 def byte_pairs() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Return a vocabulary with the words and their beginnings, and the merges that make them."""
+    """Return a BPE vocabulary with the words and their prefixes, and the merges that produce them."""
     starts = [word[:end] for word in list(VOCABULARY)[len(SPECIAL) :] for end in range(1, len(word))]
     letters = [letter for word in WORDS for letter in word]
     parts = dict.fromkeys([*VOCABULARY, *starts, *letters])
@@ -98,7 +98,7 @@ def config_of(style: str, size: int) -> Any:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Make a folder with a tokenizer of a style and a model with random weights."""
+    """Return a function that makes a folder with a tokenizer of a style and a model with random weights."""
     import torch
 
     def make(style: str, size: int = SIZE) -> Path:

@@ -52,7 +52,7 @@ def tuned(folder: Path, style: str, texts: ParallelFiles, output: Path, **settin
 
 @pytest.mark.parametrize("lora", [0, 4])
 @pytest.mark.parametrize("style", NAMES)
-def test_the_new_folder_is_a_better_feature(
+def test_fine_tuning_improves_the_feature(
     make: Make, texts: ParallelFiles, tmp_path: Path, style: str, lora: int
 ) -> None:
     folder = make(style)
@@ -72,7 +72,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("lora", [0, 4])
-def test_a_killed_training_continues_with_the_same_bytes(
+def test_a_killed_training_continues_to_the_same_files(
     make: Make, texts: ParallelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: int
 ) -> None:
     folder = make("opus")
@@ -100,7 +100,7 @@ def test_a_killed_training_continues_with_the_same_bytes(
         monkeypatch.setattr(finetuning, name, real[name])
     fine_tune(argument, texts, texts, output, settings, "cpu", resume=True)
     assert bytes_of(output) == whole
-    fine_tune(argument, texts, texts, output, settings, "cpu", resume=True)  # it has ended
+    fine_tune(argument, texts, texts, output, settings, "cpu", resume=True)  # the training has already ended
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_killed_training_continues_with_the_same_bytes(
         ({}, "checkpoint.safetensors", r"checkpoint\.safetensors: damaged"),
     ],
 )
-def test_what_cannot_be_continued(
+def test_another_or_damaged_training_cannot_be_resumed(
     make: Make, texts: ParallelFiles, tmp_path: Path, changed: dict[str, Any], damaged: str, message: str
 ) -> None:
     folder, output = make("opus"), tmp_path / "tuned"
@@ -136,7 +136,7 @@ def test_accumulated_batches_are_one_batch(make: Make, texts: ParallelFiles, tmp
         torch.testing.assert_close(weights(five)[name], expected, atol=1e-3, rtol=0.0)
 
 
-def test_label_smoothing_is_in_the_loss_but_not_in_its_figures(
+def test_label_smoothing_affects_training_but_not_reported_losses(
     make: Make, texts: ParallelFiles, tmp_path: Path
 ) -> None:
     rows = []
@@ -147,7 +147,7 @@ def test_label_smoothing_is_in_the_loss_but_not_in_its_figures(
     assert rows[0][0]["train_loss"] == pytest.approx(rows[1][0]["train_loss"], abs=0.5)
 
 
-def test_training_ends_when_dev_does_not_improve(
+def test_training_stops_when_dev_does_not_improve(
     make: Make, write: Write, texts: ParallelFiles, tmp_path: Path
 ) -> None:
     dev = ParallelFiles(str(write("dev.de", "die\n")), str(write("dev.en", "die die die\n")))
@@ -163,7 +163,7 @@ def test_training_ends_when_dev_does_not_improve(
 def test_a_model_that_diverges_is_not_written(
     make: Make, texts: ParallelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last update of an epoch makes a weight NaN, which its own loss cannot show."""
+    """The last update of an epoch sets a weight to NaN after its loss was computed."""
     real = finetuning._update
 
     def diverging(run: Any, *arguments: Any) -> float:
@@ -178,7 +178,7 @@ def test_a_model_that_diverges_is_not_written(
     assert not (tmp_path / "tuned/model.safetensors").exists()
 
 
-def test_a_network_that_looks_at_later_tokens_is_refused(make: Make, texts: ParallelFiles, tmp_path: Path) -> None:
+def test_a_network_that_attends_to_later_tokens_is_an_error(make: Make, texts: ParallelFiles, tmp_path: Path) -> None:
     import transformers
 
     folder = make("llama")
@@ -218,16 +218,16 @@ def test_the_tokenizer_and_other_files_are_copied(make: Make, texts: ParallelFil
         ({"learning_rate": "nan"}, "--set: .*learning_rate"),
     ],
 )
-def test_wrong_settings(setting: dict[str, str], message: str) -> None:
+def test_wrong_settings_are_errors(setting: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_settings(setting)
 
 
-def test_settings_are_numbers() -> None:
+def test_settings_are_converted_to_numbers() -> None:
     assert parse_settings({"epochs": "5", "learning_rate": "1e-4"}) == Settings(epochs=5, learning_rate=1e-4)
 
 
-def test_pairs_that_cannot_be_used(make: Make, write: Write, tmp_path: Path) -> None:
+def test_a_corpus_without_usable_pairs_is_an_error(make: Make, write: Write, tmp_path: Path) -> None:
     folder = make("opus")
     long = " ".join(["the"] * 100)
     empty = ParallelFiles(str(write("a", f"\n{long}\n")), str(write("b", f"the\n{long}\n")))
@@ -236,7 +236,7 @@ def test_pairs_that_cannot_be_used(make: Make, write: Write, tmp_path: Path) -> 
     assert not (tmp_path / "tuned").exists()
 
 
-def test_the_command(make: Make, texts: ParallelFiles, tmp_path: Path, command: Callable[..., Any]) -> None:
+def test_the_command_finetune(make: Make, texts: ParallelFiles, tmp_path: Path, command: Callable[..., Any]) -> None:
     folder = make("opus")
     words = ["finetune", f"hf:{folder}[text=tokens]", "--source", texts.source, "--target", texts.target]
     words += ["--dev-source", texts.source, "--dev-target", texts.target, "--output", tmp_path / "tuned"]

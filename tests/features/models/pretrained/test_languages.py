@@ -38,10 +38,10 @@ def encoding(folder: Path, languages: str) -> Encoding:
         ("marian", "eng,dan", "dan", None),
     ],
 )
-def test_an_unknown_language_is_named_with_the_nearest_known_one(
+def test_an_unknown_language_is_an_error_that_suggests_another_one(
     make: Make, style: str, languages: str, code: str, known: str | None
 ) -> None:
-    """It would stand as the token of unknown words, or as a word of the vocabulary."""
+    """Without an error, the code would become the token of unknown words or a word of the vocabulary."""
     folder = make(style)
     with pytest.raises(InputError) as caught:
         encoding(folder, f"[{languages}]")
@@ -66,9 +66,7 @@ def test_an_unknown_language_is_named_with_the_nearest_known_one(
         ("t5", "deu_Latn,en", ("de", "en")),
     ],
 )
-def test_languages_are_found_by_codes_of_other_kinds(
-    make: Make, style: str, languages: str, known: tuple[str, str]
-) -> None:
+def test_languages_are_found_by_other_codes(make: Make, style: str, languages: str, known: tuple[str, str]) -> None:
     found = encoding(make(style), f"[{languages}]").languages
     assert (found.source, found.target) == known
 
@@ -89,7 +87,7 @@ def test_languages_are_found_by_codes_of_other_kinds(
         ("nllb", "[deu_Latn,eng_Latn,fra_Latn]", "expected hf:DIR[SOURCE,TARGET], found 3 languages"),
     ],
 )
-def test_languages_where_there_are_none_or_too_few(make: Make, style: str, languages: str, message: str) -> None:
+def test_missing_or_unsupported_languages_are_errors(make: Make, style: str, languages: str, message: str) -> None:
     folder = make(style)
     with pytest.raises(InputError) as caught:
         encoding(folder, languages)
@@ -99,10 +97,10 @@ def test_languages_where_there_are_none_or_too_few(make: Make, style: str, langu
 @pytest.mark.parametrize(
     ("style", "languages", "unknown"), [("nllb", "[deu_Latn,eng_Latn]", "deu_Latn"), ("marian", "[eng,deu]", "deu")]
 )
-def test_a_language_that_the_tokenizer_knows_and_the_model_does_not(
+def test_a_language_that_only_the_tokenizer_supports_is_an_error(
     make: Make, style: str, languages: str, unknown: str
 ) -> None:
-    """The model has embeddings of eight words, the codes of languages come behind them."""
+    """The model has embeddings of eight words, and the ids of language codes are larger."""
     with pytest.raises(InputError, match=f"the tokenizer supports language '{unknown}', the model does not"):
         encoding(make(style, size=8), languages)
 
@@ -119,7 +117,7 @@ def test_a_language_that_the_tokenizer_knows_and_the_model_does_not(
         ("t5", "[de,en]", "▁die ▁the ▁die ▁Zeitung </s>", "▁the ▁newspaper </s>"),
     ],
 )
-def test_known_languages_stand_where_the_model_expects_them(
+def test_language_tokens_are_where_the_model_expects_them(
     make: Make, style: str, languages: str, source: str, target: str
 ) -> None:
     folder = make(style)

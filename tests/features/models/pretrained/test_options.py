@@ -28,7 +28,7 @@ def test_languages_and_options() -> None:
         ("de", "expected hf:DIR[SOURCE,TARGET], found 1 language"),
     ],
 )
-def test_wrong_options_are_named(texts: str, message: str) -> None:
+def test_wrong_options_are_errors(texts: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_options(f"dir[{texts}]")
     assert str(caught.value) == f"dir: {message}"
@@ -44,7 +44,7 @@ def test_a_template(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{candidate}", "{source} {source}", "{candidate} {source}", "{source}" * 2])
-def test_a_template_without_its_placeholders(tmp_path: Path, text: str) -> None:
+def test_a_template_with_wrong_placeholders_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t"
     path.write_text(text)
     with pytest.raises(InputError, match=f"^{path}: expected {{source}} once, then optionally {{candidate}} once"):
@@ -52,7 +52,7 @@ def test_a_template_without_its_placeholders(tmp_path: Path, text: str) -> None:
 
 
 def test_files_of_options_are_parts_of_a_request() -> None:
-    """So they are found next to an experiment file, copied into a reranker, and part of what is scored again."""
+    """Paths of parts are relative to an experiment file. A reranker has copies, and changed parts are scored again."""
     (request,) = parse_requests(["H=hf:m[de,en,template=t,truecaser=c,text=natural]"])
     assert request.parts == request.files == ["m", "t", "c"]
     assert request.with_parts(["x/m", "y/t", "z"]).argument == "x/m[de,en,template=y/t,truecaser=z,text=natural]"

@@ -1,4 +1,4 @@
-"""Values of pretrained models, against the library that scores one candidate at a time."""
+"""Values of pretrained models equal those of the library, which scores one candidate at a time."""
 
 import json
 import logging
@@ -36,7 +36,7 @@ STYLES = ["marian", "opus", "m2m100", "nllb", "mbart", "mbart50", "t5"]
 
 
 def opened(folder: Path, more: str = "text=tokens", **settings: Any) -> Pretrained:
-    """Open a model with its languages."""
+    """Open a model with the languages of its style."""
     return Pretrained((f"{folder}[{LANGUAGES.get(folder.name, '')}{more}]",), Resources("cpu", **settings))
 
 
@@ -60,7 +60,7 @@ def by_the_library(folder: Path, double: bool) -> list[float]:
         for hypothesis in each.hypotheses:
             labels = tokenizer(text_target=" ".join(hypothesis), return_tensors="pt")["input_ids"]
             more = {}
-            if folder.name == "fsmt":  # its own inputs of the decoder are those of the encoder
+            if folder.name == "fsmt":  # its default decoder inputs are those of the encoder
                 more = {"decoder_input_ids": torch.cat([torch.tensor([[2]]), labels[:, :-1]], dim=1)}
             with torch.no_grad():
                 loss = model(**source, **more, labels=labels).loss
@@ -69,7 +69,7 @@ def by_the_library(folder: Path, double: bool) -> list[float]:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_values_are_those_of_the_library(make: Make, style: str) -> None:
+def test_values_equal_those_of_the_library(make: Make, style: str) -> None:
     folder = make(style)
     model = opened(folder)
     np.testing.assert_allclose(values(model), by_the_library(folder, double=False), rtol=0, atol=1e-4)
@@ -77,8 +77,8 @@ def test_values_are_those_of_the_library(make: Make, style: str) -> None:
     np.testing.assert_allclose(values(model), by_the_library(folder, double=True), rtol=0, atol=1e-8)
 
 
-def test_a_network_that_cannot_continue_prefixes(make: Make, warned: Warned) -> None:
-    """FSMT of transformers reads the last token only. Its candidates are scored without a cache."""
+def test_a_network_that_cannot_continue_prefixes_gives_a_warning(make: Make, warned: Warned) -> None:
+    """FSMT of transformers reads only the last token, so its candidates are scored without a prefix cache."""
     folder = make("fsmt")
     with warned(f"{folder}: this network cannot continue prefixes, so each candidate is scored separately"):
         model = opened(folder)
@@ -88,7 +88,7 @@ def test_a_network_that_cannot_continue_prefixes(make: Make, warned: Warned) -> 
 @pytest.mark.parametrize("style", ["marian", "m2m100", "mbart", "t5"])
 def test_prefixes_are_shared(make: Make, style: str) -> None:
     steps = opened(make(style)).read(SENTENCES, ["logprob"]).steps
-    ends = 2 if style in ("m2m100", "mbart") else 1  # the language has a token, too
+    ends = 2 if style in ("m2m100", "mbart") else 1  # the language is a second token
     different = [text for each in SENTENCES for text in set(each.hypotheses)]
     assert 0 < steps.taken < steps.alone == sum(len(text) + ends for text in different)
 
@@ -110,7 +110,7 @@ def test_values_do_not_depend_on_the_order_or_on_batches(
 
 
 @pytest.mark.usefixtures("progress")
-def test_without_memory_a_batch_is_halved(
+def test_out_of_memory_halves_the_batch(
     make: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = opened(make("opus"))
@@ -129,7 +129,7 @@ def test_without_memory_a_batch_is_halved(
         values(model)
 
 
-def test_scored_alone_are_the_same_values(make: Make) -> None:
+def test_values_equal_those_of_single_candidates(make: Make) -> None:
     model = opened(make("mbart50"))
     alone = np.concatenate([model.alone(each, ["logprob"]).values["logprob"] for each in SENTENCES])
     np.testing.assert_allclose(values(model), alone, atol=1e-5)
@@ -148,7 +148,7 @@ def test_cached_values_are_not_computed_again(make: Make, tmp_path: Path, monkey
 
 
 def llama_by_hand(folder: Path, prompt: str, text: str) -> float:
-    """Score the tokens of a text after those of a prompt."""
+    """Return log p of the tokens of a text after those of a prompt."""
     import torch
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -180,7 +180,7 @@ def test_a_causal_language_model(make: Make, tmp_path: Path, template: str | Non
 
 
 def test_a_candidate_that_merges_with_the_prompt(make: Make, tmp_path: Path) -> None:
-    """Its value, and those of others, do not depend on which candidates are scored together."""
+    """Values do not depend on which candidates are scored together."""
     folder = make("llama")
     (tmp_path / "template").write_text("{source} new{candidate}")  # "▁new" and "spaper" are "▁newspaper"
     model = opened(folder, f"text=tokens,template={tmp_path / 'template'}", cache=str(tmp_path / "cache"))
@@ -194,7 +194,7 @@ def test_a_candidate_that_merges_with_the_prompt(make: Make, tmp_path: Path) -> 
 
 
 def test_gpt2(tmp_path: Path) -> None:
-    """One token begins and ends its texts, and the maximum of its positions has another name."""
+    """GPT-2 has one token for BOS and EOS, and another name for the maximum number of positions."""
     tokens = {token: number for number, token in enumerate(["<|endoftext|>", *"abc"])}
     tokenizer = transformers.GPT2Tokenizer(tokens, [], bos_token="<|endoftext|>", add_bos_token=True)
     config = transformers.GPT2Config(
@@ -216,7 +216,7 @@ def test_gpt2(tmp_path: Path) -> None:
         values(opened(tmp_path / "gpt2"), [Sentence(0, (), (("aaaaaaaa",),))])
 
 
-def test_a_network_that_looks_at_later_tokens(tmp_path: Path) -> None:
+def test_a_network_that_attends_to_later_tokens_is_an_error(tmp_path: Path) -> None:
     config = transformers.RobertaConfig(
         vocab_size=20, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
         initializer_range=0.5,
@@ -247,8 +247,8 @@ def test_bfloat16(make: Make) -> None:
 
 @pytest.mark.usefixtures("progress")
 @pytest.mark.parametrize("style", ["opus", "nllb"])
-def test_texts_longer_than_the_model_reads_are_cut(make: Make, style: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The model reads 64 subwords, 63 with `</s>`, and 62 if there is a language, too."""
+def test_texts_longer_than_the_maximum_are_cut(make: Make, style: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The maximum is 64 subwords, including `</s>` and the token of the language, if any."""
     model, longest = opened(make(style)), 63 if style == "opus" else 62
     assert model._encoding.longest == 64
     for source, text in ((("die",) * longest, ("the",)), (("die",), ("the",) * longest)):
@@ -260,7 +260,7 @@ def test_texts_longer_than_the_model_reads_are_cut(make: Make, style: str, capsy
     assert output.count("texts of more than 64 subwords, the model's maximum, are cut, such as 'die die") == 1
 
 
-def test_a_tokenizer_with_more_tokens_than_the_model(make: Make) -> None:
+def test_a_tokenizer_with_more_tokens_than_the_model_is_an_error(make: Make) -> None:
     model = opened(make("opus", size=7))
     with pytest.raises(
         InputError, match=r"opus: sentence 2: the tokenizer has token 7, the model has 7 tokens only: 'Zeitung "
@@ -275,7 +275,7 @@ def test_the_size_of_a_model_is_reported(make: Make, caplog: pytest.LogCaptureFi
     assert f"{folder}: 0.0 million parameters, 0.00 GB as float32" in caplog.text
 
 
-def test_a_model_that_is_larger_than_the_memory(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_larger_than_the_memory_is_an_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("features.models.pretrained.folder.memory_of", lambda device: 1000)
     with pytest.raises(InputError, match=r"t5: 0.0 million parameters.*, more than the 0.0 GB of this cpu"):
         opened(make("t5"))
@@ -310,7 +310,7 @@ def changed(name: str, value: object) -> Callable[[Path], None]:
         (shutil.rmtree, "no such folder"),
     ],
 )
-def test_folders_that_are_no_models(make: Make, change: Callable[[Path], None], message: str) -> None:
+def test_folders_without_a_usable_model_are_errors(make: Make, change: Callable[[Path], None], message: str) -> None:
     folder = make("opus")
     change(folder)
     with pytest.raises(InputError, match=f"^{folder}: {message}") as caught:

@@ -47,8 +47,8 @@ def extend(text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_translations_join_the_lists(make: Make, command: Command, folder: Path) -> None:
-    """And the reranker, which has a copy of the model, adds them to new lists."""
+def test_translations_are_merged_with_the_lists(make: Make, command: Command, folder: Path) -> None:
+    """The reranker has a copy of the model and adds its translations to new lists."""
     model = make("marian")
     extend('[pretrained]\nOpus = { model = "hf:marian[en,de]", candidates = 3 }\n[features]\nHF = "hf:marian[en,de]"\n')
     status, _, err = command("run", "e.toml")
@@ -67,8 +67,8 @@ def test_translations_join_the_lists(make: Make, command: Command, folder: Path)
     assert rows[-1] == [f"moses-rerank run: pretrained.Opus: no folder {str(model)!r}"]
 
 
-def test_planned_models_and_pretrained_ones(make: Make, folder: Path) -> None:
-    """The complete experiment file of a plan has the table, with paths from its own folder."""
+def test_planned_and_pretrained_models_are_combined(make: Make, folder: Path) -> None:
+    """The complete experiment file of a plan contains the table, with paths relative to its own folder."""
     from rerank.experiment.plan import with_all_models
 
     make("marian")
@@ -91,7 +91,7 @@ def test_planned_models_and_pretrained_ones(make: Make, folder: Path) -> None:
         ('{ model = "hf:marian[x=1]", candidates = 1 }', "pretrained.Opus: FOLDER/marian: unknown option 'x'. Known: "),
     ],
 )
-def test_wrong_entries(make: Make, folder: Path, entry: str, message: str) -> None:
+def test_wrong_entries_are_errors(make: Make, folder: Path, entry: str, message: str) -> None:
     make("marian")
     extend(f"[pretrained]\nOpus = {entry}\n")
     with pytest.raises(InputError) as caught:

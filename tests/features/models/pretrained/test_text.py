@@ -1,4 +1,4 @@
-"""Text that pretrained models read."""
+"""Natural text that is restored from tokens, as input of pretrained models."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Translations by pretrained models, in the form of a list."""
+"""Translations by pretrained models, tokenized in the same form as a list."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -42,14 +42,14 @@ def opened(folder: Path, size: int = 4, best: int = 3, options: str = "") -> Any
         ([], "", Form(), 1),
     ],
 )
-def test_the_form_of_tokenized_text(lines: list[str], language: str, form: Form, same: float) -> None:
+def test_the_form_of_tokenized_text_is_detected(lines: list[str], language: str, form: Form, same: float) -> None:
     found = find_form(lines, language)
     assert found == (form if same == 1 and lines else found[0], same)
     if same == 1:
         assert Tokenizer(found[0], language)("Eins, zwei.") == Tokenizer(form, language)("Eins, zwei.")
 
 
-def test_tokens_of_natural_text() -> None:
+def test_natural_text_is_tokenized() -> None:
     text = "The man's up-to-date | dog."
     assert " ".join(Tokenizer(Form(), "en")(text)) == "The man &apos;s up-to-date &#124; dog ."
     assert " ".join(Tokenizer(Form("lower", False, True), "en")(text)) == "the man 's up @-@ to @-@ date | dog ."
@@ -74,7 +74,7 @@ def test_translations_have_the_values_of_the_feature(make: Make, style: str, opt
         assert [each.value for each in found] == pytest.approx(values) and values == sorted(values, reverse=True)
 
 
-def test_greedy_search_is_that_of_the_library(make: Make) -> None:
+def test_greedy_search_equals_that_of_the_library(make: Make) -> None:
     folder = make("nllb")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, src_lang="deu_Latn", tgt_lang="eng_Latn")
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -87,7 +87,7 @@ def test_greedy_search_is_that_of_the_library(make: Make) -> None:
 
 
 @pytest.mark.usefixtures("progress")
-def test_batches_do_not_matter(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translations_do_not_depend_on_batches(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     model, done = opened(make("opus")), []
     wanted = [[each.tokens for each in found] for found in model.translate(SOURCES, done.append)]
     assert done == [3]
@@ -105,7 +105,7 @@ def test_batches_do_not_matter(make: Make, monkeypatch: pytest.MonkeyPatch) -> N
     assert [[each.tokens for each in found] for found in model.translate(SOURCES)] == wanted
 
 
-def test_the_form_of_a_text(make: Make, write: Write, warned: Warned) -> None:
+def test_the_form_of_a_text_is_added_to_the_options(make: Make, write: Write, warned: Warned) -> None:
     model, text = f"hf:{make('opus')}", str(write("text", "the dog , too .\n\n"))
     assert with_form(model, text) == f"{model}[form=lower+escaped]"
     assert with_form(f"{model}[de,en]", text) == f"{model}[de,en,form=lower+escaped]"
@@ -121,19 +121,19 @@ def test_the_form_of_a_text(make: Make, write: Write, warned: Warned) -> None:
     ("options", "message"),
     [("", "option 'form' is missing"), ("[form=upper]", r"option form 'upper': expected keep\|lower\|first, then opt")],
 )
-def test_a_translator_without_a_form(make: Make, options: str, message: str) -> None:
+def test_a_missing_or_wrong_form_is_an_error(make: Make, options: str, message: str) -> None:
     with pytest.raises(InputError, match=f"opus: {message}"):
         PretrainedTranslator(f"{make('opus')}{options}", Beam(1, 1, True), Resources("cpu"))
 
 
-def test_a_causal_model_does_not_translate(make: Make) -> None:
+def test_a_causal_model_cannot_translate(make: Make) -> None:
     folder = make("llama")
     with pytest.raises(InputError, match=f"{folder}: a causal language model, which does not translate"):
         opened(folder)
 
 
-def test_the_command(make: Make, command: Command, write: Write) -> None:
-    """Its list has the values of `score`."""
+def test_the_command_translate(make: Make, command: Command, write: Write) -> None:
+    """The values in its list equal those of `score`."""
     folder, source = make("marian"), write("source", "die Zeitung\n\ndie die\n")
     like, nbest = write("like", "the newspaper\n"), write("list", "")
     start = ["translate", f"hf:{folder}[en,de]", "--source", source, "--beam", 4]
@@ -156,7 +156,7 @@ def test_the_command(make: Make, command: Command, write: Write) -> None:
         (["--like", "none"], "none: No such file or directory"),
     ],
 )
-def test_wrong_options_of_the_command(
+def test_wrong_options_of_the_command_are_errors(
     make: Make, command: Command, write: Write, more: list[str], message: str
 ) -> None:
     source, like = write("source", "die Zeitung\n"), write("like", "the\n")

@@ -1,4 +1,4 @@
-"""A network made ready to score gives what it gave before."""
+"""Preparing a network for scoring does not change its scores, except for rounding in lower precision."""
 
 import copy
 
@@ -19,7 +19,7 @@ def score(network: EncoderDecoder) -> TokenScores:
     return network.score(network.encode(pad(SOURCES, CPU)), pad(TARGETS, CPU))
 
 
-def test_folding_changes_nothing(network: EncoderDecoder, architecture: Architecture) -> None:
+def test_folding_does_not_change_scores(network: EncoderDecoder, architecture: Architecture) -> None:
     folded = copy.deepcopy(network)
     fold(folded)
     for found, wanted in zip(score(folded), score(network), strict=True):
@@ -28,7 +28,7 @@ def test_folding_changes_nothing(network: EncoderDecoder, architecture: Architec
     assert any(isinstance(part, Folded) for part in folded.modules()) == attends
 
 
-def test_lower_precision_comes_close(network: EncoderDecoder) -> None:
+def test_lower_precision_gives_close_scores(network: EncoderDecoder) -> None:
     network = network.float()
     for weight in network.parameters():
         torch.nn.init.normal_(weight, std=0.1)

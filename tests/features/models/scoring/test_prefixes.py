@@ -1,4 +1,4 @@
-"""Sharing prefixes changes no score."""
+"""Shared prefixes do not change scores."""
 
 import math
 import random
@@ -32,7 +32,7 @@ targets = st.lists(st.lists(st.integers(4, 6), max_size=5), min_size=1, max_size
 
 
 @given(st.lists(targets, min_size=1, max_size=4))
-def test_the_tree_has_every_prefix_once_and_every_candidate(sentences: list[list[list[int]]]) -> None:
+def test_the_tree_contains_every_prefix_once_and_every_candidate(sentences: list[list[list[int]]]) -> None:
     owners = [number for number, candidates in enumerate(sentences) for _ in candidates]
     candidates = [candidate for sentence in sentences for candidate in sentence]
     found, prefixes = {}, []
@@ -70,7 +70,7 @@ def sentences(seed: int) -> list[Sentence]:
     ]
 
 
-def test_values_are_those_of_candidates_one_by_one(
+def test_values_equal_those_of_single_candidates(
     architecture: Architecture, make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_values([make_model(architecture, seed=seed) for seed in (1, 2)], monkeypatch)
@@ -80,7 +80,7 @@ def test_values_are_those_of_candidates_one_by_one(
     "architecture", ["encdec", "rnnsearch", "cohn-align", "yang-window11", "gnmt", "transformer"], indirect=True
 )
 @pytest.mark.parametrize("right_to_left", [False, True])
-def test_so_are_those_of_one_model_either_way_round(
+def test_values_of_one_model_in_both_word_orders(
     architecture: Architecture, make_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch, right_to_left: bool
 ) -> None:
     check_values([make_model(architecture, seed=1, right_to_left=right_to_left)], monkeypatch)
@@ -136,7 +136,7 @@ def longest(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @given(st.lists(targets, min_size=1, max_size=4), st.integers(1, 40))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_compute_every_node_once_over_its_path(
+def test_blocks_compute_every_node_once_with_its_path(
     longest: int, sentences: list[list[list[int]]], size: int
 ) -> None:
     owners = [number for number, candidates in enumerate(sentences) for _ in candidates]

@@ -1,4 +1,4 @@
-"""Candidates that are encoded together have the encodings of candidates that are encoded one by one."""
+"""Encoding candidates together, with shared prefixes, gives the same encodings as encoding them separately."""
 
 import random
 from collections.abc import Callable
@@ -40,7 +40,9 @@ def candidates(seed: int) -> list[list[str]]:
     return [rng.choice(stems) + rng.choice(stems) for _ in range(12)]
 
 
-def test_encodings_are_those_of_each_source(architecture: Architecture, make_model: Callable[..., Model]) -> None:
+def test_shared_encodings_equal_those_of_single_sources(
+    architecture: Architecture, make_model: Callable[..., Model]
+) -> None:
     model = make_model(architecture, seed=1)
     sources, numbers = candidates(1), [3, 0, 7, 3, 11]
     together = encodings_of(model, sources, shared=True)
@@ -57,7 +59,7 @@ def test_encodings_are_those_of_each_source(architecture: Architecture, make_mod
 
 @pytest.mark.parametrize("architecture", ["rnnsearch"], indirect=True)
 @pytest.mark.parametrize("changes", [{"cell": "gru"}, {"cell": "rnn"}, {"initial_state": "learned"}])
-def test_so_are_those_of_other_cells_and_first_states(
+def test_shared_encodings_with_other_cells_and_initial_states(
     architecture: Architecture, make_model: Callable[..., Model], changes: dict[str, Any]
 ) -> None:
     model = make_model(replace(architecture, **changes), seed=2)
@@ -68,7 +70,7 @@ def test_so_are_those_of_other_cells_and_first_states(
 
 
 @pytest.mark.parametrize("architecture", ["rnnsearch"], indirect=True)
-def test_spans_have_few_positions(
+def test_spans_are_bounded(
     make_model: Callable[..., Model], architecture: Architecture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(architecture, seed=1)

@@ -1,4 +1,4 @@
-"""What a process does that torchrun starts for test_ranks.py: train models of a file, or `train` with little memory."""
+"""Program that torchrun starts for test_ranks.py: train the models of a file, or run `train` with little memory."""
 
 import json
 import resource
@@ -13,7 +13,7 @@ from rerank.cli import main
 
 
 def train_all(folder: Path) -> None:
-    """Train what `trainings.json` has, one after the other in one group."""
+    """Train the models of `trainings.json` one after the other in one process group."""
     dist.init_process_group("gloo")
     for name, (preset, settings, alignment) in json.loads((folder / "trainings.json").read_text()).items():
         files = TrainingFiles(
@@ -25,7 +25,7 @@ def train_all(folder: Path) -> None:
 
 
 def train_in_little_memory(megabytes: int, arguments: list[str]) -> int:
-    """Run `moses-rerank` where the process of rank 1 gets no more memory than it has and some megabytes."""
+    """Run `moses-rerank` with a limit of additional memory for the process of rank 1."""
     dist.init_process_group("gloo")
     if dist.get_rank() == 1:
         data = int(Path("/proc/self/statm").read_text().split(" ")[5]) * resource.getpagesize()

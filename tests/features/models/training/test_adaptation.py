@@ -1,4 +1,4 @@
-"""The end of a training on dev: what it learns, what it must not have seen, and when it is not kept."""
+"""Fine-tuning on dev at the end of training: cross-validated weights, and when fine-tuning is discarded."""
 
 import json
 import random
@@ -34,7 +34,7 @@ TokenPair = tuple[list[str], list[str]]
 
 
 def pairs(count: int, shift: int = 0) -> list[TokenPair]:
-    """Letters, and the same as capitals; with a shift, others that follow them."""
+    """Return pairs of letters and their capitals. With a shift, the capitals are those of later letters."""
     rng = random.Random(1)
     numbers = [[rng.randrange(6) for _ in range(rng.randint(1, 5))] for _ in range(count)]
     return [([LOWER[each] for each in text], [UPPER[(each + shift) % 6] for each in text]) for text in numbers]
@@ -54,8 +54,8 @@ def sources(dev: list[TokenPair]) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_weights_of_a_fold_have_not_seen_it(tmp_path: Path, direction: str) -> None:
-    """With other translations of the first fold, weights without it are the same, and all others are not."""
+def test_weights_of_a_fold_do_not_depend_on_it(tmp_path: Path, direction: str) -> None:
+    """If the translations of the first fold change, only the weights without this fold remain the same."""
     dev = pairs(40)
     folds = DevFolds.divide(source for source, _ in dev)
     changed = [(source, [*target[::-1], "A"] if folds.fold_of(source) == 1 else target) for source, target in dev]
@@ -65,8 +65,11 @@ def test_weights_of_a_fold_have_not_seen_it(tmp_path: Path, direction: str) -> N
     assert same == {name: name == weights_file(1) for name in same}
 
 
-def test_what_dev_says_is_learned(tmp_path: Path) -> None:
-    """Where dev is translated in another way than the corpus, its other folds tell how, and `best` is out of fold."""
+def test_fine_tuning_learns_from_dev_and_is_cross_validated(tmp_path: Path) -> None:
+    """Dev is translated differently from the corpus, and fine-tuning learns this from the other folds.
+
+    The reported perplexity is cross-validated.
+    """
     dev = pairs(60, shift=2)
     folder = fit(tmp_path / "model", dev, epochs=3, fine_tuning_epochs=30, learning_rate=0.05)
     assert not (folder / BASE).exists()
@@ -84,50 +87,48 @@ def test_what_dev_says_is_learned(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("progress")
-def test_what_does_not_help_is_not_kept(
+def test_fine_tuning_without_improvement_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", 1000.0)
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuned on dev, cross-validated: perplexity" in capsys.readouterr().err
-    check_that_dev_is_not_learned(folder, plain)
+    check_that_fine_tuning_is_discarded(folder, plain)
 
 
 @pytest.mark.usefixtures("progress")
-def test_a_loss_out_of_all_bounds_leaves_what_was_trained(
+def test_diverged_fine_tuning_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adaptation, "SHARE", float("inf"))
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuning on dev: the loss diverged" in capsys.readouterr().err
-    check_that_dev_is_not_learned(folder, plain)
+    check_that_fine_tuning_is_discarded(folder, plain)
 
 
-def test_what_a_killed_adaptation_had_kept_goes_where_it_no_longer_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it may on another processor, which rounds otherwise."""
+def test_resumed_fine_tuning_without_improvement_is_discarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This can happen on another processor, which rounds differently."""
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), tmp_path / "killed"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(loop, "remove_leftovers", interrupt)
         fit(folder, pairs(40))
     assert (folder / RECORD).exists() and len(rows(folder)) == 2
     monkeypatch.setattr(adaptation, "SHARE", 1000.0)
-    go_on(folder)
-    check_that_dev_is_not_learned(folder, plain)
+    continue_training(folder)
+    check_that_fine_tuning_is_discarded(folder, plain)
 
 
-def test_a_base_that_was_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a killed adaptation had kept of the weights before it, of another network."""
+def test_damaged_weights_before_fine_tuning_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted fine-tuning stores the weights before it. Here they belong to another network."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(loop, "remove_leftovers", interrupt)
         fit(tmp_path, pairs(40))
     (tmp_path / BASE).write_bytes(save({"other": torch.zeros(2)}))
     with pytest.raises(InputError, match=rf"{BASE}: damaged, or of another model \("):
-        go_on(tmp_path)
+        continue_training(tmp_path)
 
 
-def check_that_dev_is_not_learned(folder: Path, plain: Path) -> None:
+def check_that_fine_tuning_is_discarded(folder: Path, plain: Path) -> None:
     assert (folder / WEIGHTS).read_bytes() == (plain / WEIGHTS).read_bytes()
     assert not any((folder / name).exists() for name in (BASE, RECORD, *FOLD_WEIGHTS))
     assert [row["epoch"] for row in rows(folder)] == [1]
@@ -141,7 +142,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def go_on(folder: Path) -> None:
+def continue_training(folder: Path) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, TRAINING)
     train(Task([config], pairs(160), pairs(40), folder, CPU), resume=True)
 
@@ -151,7 +152,7 @@ def go_on(folder: Path) -> None:
     [(adaptation, "save_weights", 1), (adaptation, "save_weights", 4), (adaptation, "save_weights", DEV_FOLDS + 1),
      (adaptation, "train_epoch", 3), (loop, "remove_leftovers", 1)],
 )  # fmt: skip
-def test_a_killed_adaptation_comes_to_the_same_weights(
+def test_killed_fine_tuning_continues_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, call: int
 ) -> None:
     whole, killed = fit(tmp_path / "whole", pairs(40)), tmp_path / "killed"
@@ -165,21 +166,21 @@ def test_a_killed_adaptation_comes_to_the_same_weights(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(place, name, die)
         fit(killed, pairs(40))
-    go_on(killed)
+    continue_training(killed)
     assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in whole.iterdir())
     for each in (WEIGHTS, RECORD, *FOLD_WEIGHTS):
         assert (killed / each).read_bytes() == (whole / each).read_bytes()
 
 
-def test_both_directions_learn_from_dev_together(tmp_path: Path) -> None:
+def test_both_directions_are_fine_tuned_together(tmp_path: Path) -> None:
     folder = fit(tmp_path / "pair", pairs(40), "both")
     for name in (WEIGHTS, RECORD, *FOLD_WEIGHTS):
         assert (folder / "forward" / name).exists() and (folder / "backward" / name).exists()
     assert (folder / "forward" / RECORD).read_bytes() == (folder / "backward" / RECORD).read_bytes()
 
 
-def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(tmp_path: Path) -> None:
-    """Alone, and by the mean of two models of which one has learned nothing from dev, in the order of the list."""
+def test_sentences_of_dev_use_weights_that_exclude_their_fold(tmp_path: Path) -> None:
+    """Tested for scoring and translation with one model, and with an ensemble of which one is not fine-tuned."""
     dev = pairs(40)
     adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, fine_tuning_epochs=0, seed=2)
     folds = DevFolds.read(adapted)
@@ -194,8 +195,8 @@ def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(t
             models = [load_model(adapted, CPU, weights_file(folds.fold_of(each.source)))]
             models += [load_model(other, CPU)] if len(folders) > 1 else []
             wanted.append(score_alone(models, [each], ["logprob"]).values["logprob"])
-            said = replace(each, hypotheses=tuple(one.tokens for one in translations))
-            log_probs = score_alone(models, [said], ["logprob"]).values["logprob"]
+            with_outputs = replace(each, hypotheses=tuple(one.tokens for one in translations))
+            log_probs = score_alone(models, [with_outputs], ["logprob"]).values["logprob"]
             np.testing.assert_allclose([one.log_prob for one in translations], log_probs, atol=1e-5)
             np.testing.assert_allclose(reader.alone(each, ["logprob"]).values["logprob"], wanted[-1], atol=1e-6)
         read = reader.read(lists, ["logprob"], attention=True)
@@ -205,7 +206,9 @@ def test_each_sentence_is_read_and_translated_by_weights_that_have_not_seen_it(t
 
 
 @pytest.mark.usefixtures("progress")
-def test_a_copy_without_weights_of_folds_warns_of_dev_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_weights_of_folds_give_a_warning_only_for_dev(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = fit(tmp_path / "model", pairs(40))
     for name in FOLD_WEIGHTS:
         (folder / name).unlink()
@@ -219,7 +222,7 @@ def test_a_copy_without_weights_of_folds_warns_of_dev_alone(tmp_path: Path, caps
     np.testing.assert_allclose(values, wanted, atol=1e-5)
 
 
-def test_a_pair_that_is_too_long_is_not_learned_where_its_source_is(tmp_path: Path) -> None:
+def test_unusable_pairs_of_dev_do_not_change_the_weights(tmp_path: Path) -> None:
     dev = pairs(40)
     longer = [*dev, (dev[0][0], ["A"] * 81), (dev[1][0], [])]
     one, other = fit(tmp_path / "one", dev), fit(tmp_path / "other", longer)
@@ -227,7 +230,7 @@ def test_a_pair_that_is_too_long_is_not_learned_where_its_source_is(tmp_path: Pa
         assert (one / name).read_bytes() == (other / name).read_bytes()
 
 
-def test_no_training_starts_from_a_model_that_has_learned_from_dev(tmp_path: Path) -> None:
+def test_a_model_fine_tuned_on_dev_cannot_be_an_initial_model(tmp_path: Path) -> None:
     folder = fit(tmp_path / "model", pairs(40))
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, replace(TRAINING, fine_tuning_epochs=0))
     with pytest.raises(
@@ -239,7 +242,7 @@ def test_no_training_starts_from_a_model_that_has_learned_from_dev(tmp_path: Pat
         request.check_start(TrainingRequest("rnnsearch", settings={"fine_tuning_epochs": 1}))
 
 
-def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:
+def test_the_cache_distinguishes_weights_of_folds(tmp_path: Path) -> None:
     folder, cache = fit(tmp_path / "model", pairs(40)), str(tmp_path / "cache")
     lists = [Sentence(0, tuple(pairs(1)[0][0]), (("A", "B"),))]
     unseen = Reader([str(folder)], Resources("cpu", cache=cache)).read(lists, ["logprob"]).values["logprob"]
@@ -249,14 +252,14 @@ def test_a_cache_keeps_apart_what_different_weights_say(tmp_path: Path) -> None:
     assert seen != unseen
 
 
-def test_dev_needs_two_sentences_that_can_be_learned(tmp_path: Path) -> None:
+def test_fine_tuning_needs_two_usable_sentences_of_dev(tmp_path: Path) -> None:
     one = pairs(1)
     with pytest.raises(InputError, match="two different sentences of dev for fine-tuning, found 1 sentence of 1 to 80"):
         fit(tmp_path / "model", [*one, *one, (["a"] * 81, ["A"]), ([], [])])
     assert not (tmp_path / "model").exists()
 
 
-def test_folds_are_of_one_size_and_come_back(tmp_path: Path) -> None:
+def test_folds_have_equal_sizes_and_are_read_back(tmp_path: Path) -> None:
     dev = sources(pairs(60))
     folds = DevFolds.divide(dev * 2)
     folds.write(tmp_path)

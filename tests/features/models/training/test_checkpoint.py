@@ -1,4 +1,4 @@
-"""The file from which a killed training goes on, damaged in all ways."""
+"""The checkpoint from which a training resumes: it is restored, and damage of any kind is an error."""
 
 import shutil
 from collections.abc import Callable
@@ -22,7 +22,7 @@ PAIRS = [(["das", "Haus"], ["the", "house"]), (["das"], ["the"])] * 2
 
 
 def begin(folder: Path, direction: str = "forward") -> Run:
-    """Begin a training whose checkpoint has all that one may have."""
+    """Begin a training whose checkpoint contains all optional parts."""
     config = ModelConfig(
         "rnnsearch",
         direction,
@@ -50,7 +50,7 @@ def refused(run: Run, path: Path) -> str:
     return str(caught.value)
 
 
-def test_it_comes_back(run: Run, tmp_path: Path) -> None:
+def test_a_checkpoint_restores_weights_and_progress(run: Run, tmp_path: Path) -> None:
     before = {name: tensor.clone() for name, tensor in run.learners[0].network.state_dict().items()}
     run.optimizer.step()
     run.progress.epoch, run.recent = 7, []
@@ -59,7 +59,7 @@ def test_it_comes_back(run: Run, tmp_path: Path) -> None:
     assert (run.progress.epoch, len(run.recent)) == (0, 1)
 
 
-def test_no_byte_may_change_or_be_missing(run: Run, tmp_path: Path) -> None:
+def test_changed_or_missing_bytes_are_errors(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "model" / CHECKPOINT
     content = path.read_bytes()
     for place in [*range(0, len(content), len(content) // 60), *range(8, 80)]:
@@ -70,7 +70,7 @@ def test_no_byte_may_change_or_be_missing(run: Run, tmp_path: Path) -> None:
         assert "damaged" in refused(run, path)
 
 
-def test_what_is_no_checkpoint(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_checkpoint_is_an_error(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "model" / CHECKPOINT
     with safe_open(path, "pt") as stream:
         texts = stream.metadata()
@@ -133,10 +133,10 @@ PROGRESS = '"progress": {"epoch": 0, "updates": 0,'
         ("", None, ('"rows": [[]]', '"rows": []')),
     ],
 )
-def test_what_a_stranger_wrote(
+def test_wrong_contents_with_a_valid_checksum_are_errors(
     run: Run, tmp_path: Path, name: str, tensor: torch.Tensor | None, words: tuple[str, str] | None
 ) -> None:
-    """Its checksum is right, and what it says is not."""
+    """The checksum is correct, but a tensor or value is not."""
     path = tmp_path / "model" / CHECKPOINT
     with safe_open(path, "pt") as stream:
         text = stream.metadata()["run"]
@@ -152,8 +152,8 @@ def test_what_a_stranger_wrote(
     assert "not as `moses-rerank` wrote it" in refused(run, path)
 
 
-def test_epochs_that_left_no_weights(run: Run, tmp_path: Path) -> None:
-    """A training that has ended by its own account would leave a folder without a model."""
+def test_missing_weights_after_an_epoch_are_an_error(run: Run, tmp_path: Path) -> None:
+    """Otherwise, a training that seems complete could leave a folder without a model."""
     run.progress.epoch = 1
     save_run(run, tmp_path / "model" / CHECKPOINT, [random_state(run.device)])
     task = Task([run.learners[0].config], PAIRS, PAIRS, tmp_path / "model", torch.device("cpu"))
@@ -161,8 +161,8 @@ def test_epochs_that_left_no_weights(run: Run, tmp_path: Path) -> None:
         resume_run(task, tmp_path / "model" / CHECKPOINT)
 
 
-def test_words_that_a_table_does_not_have(tmp_path: Path) -> None:
-    """Of a network with a lexicon, whose tables have numbers of words."""
+def test_wrong_word_indices_of_a_lexicon_are_an_error(tmp_path: Path) -> None:
+    """The network has a lexicon, whose tables contain word indices."""
     architecture = Architecture(embedding_size=2, hidden_size=3, attention_size=2, lexicon="bias")
     config = ModelConfig("rnnsearch", "forward", architecture, Training())
     run = begin_run(Task([config], PAIRS, PAIRS, tmp_path, torch.device("cpu")), False)
@@ -172,7 +172,7 @@ def test_words_that_a_table_does_not_have(tmp_path: Path) -> None:
     assert f"tensor '{name}' has a value that is not a word index" in refused(run, tmp_path / CHECKPOINT)
 
 
-def test_the_command_says_it_in_one_line(
+def test_the_command_reports_a_wrong_checkpoint_in_one_line(
     command: Callable[..., tuple[int, bytes, str]], small: Callable[..., Path]
 ) -> None:
     folder = small(pairs=30, sentences=5)
@@ -189,8 +189,8 @@ def test_the_command_says_it_in_one_line(
     assert "training.safetensors: not as `moses-rerank` wrote it (no 'models')" in err.splitlines()[-1]
 
 
-def test_of_another_training(run: Run, tmp_path: Path) -> None:
-    """Its networks have the same sizes."""
+def test_a_checkpoint_of_another_training_is_an_error(run: Run, tmp_path: Path) -> None:
+    """The networks of both trainings have the same sizes."""
     folder = tmp_path / "model"
     begin(tmp_path / "other", "backward")
     own = (folder / CHECKPOINT).read_bytes()
@@ -201,10 +201,10 @@ def test_of_another_training(run: Run, tmp_path: Path) -> None:
     assert "of another training" in refused(run, folder / CHECKPOINT)
 
 
-def test_each_process_has_random_numbers_of_its_own(
+def test_each_process_has_its_own_random_state(
     warned: Callable[[str], AbstractContextManager[None]], run: Run, tmp_path: Path
 ) -> None:
-    """Those that it had, or, where it had none, some that follow from those of the first."""
+    """A process restores its stored state. Without one, its state is derived from that of the first process."""
     path = tmp_path / "model" / CHECKPOINT
 
     def numbers(rank: int, size: int) -> list[float]:
@@ -226,7 +226,7 @@ def test_each_process_has_random_numbers_of_its_own(
         assert numbers(0, 1) == expected[0]
 
 
-def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise SafetensorError("I/O error: No space left on device (os error 28)")
 

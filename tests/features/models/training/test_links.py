@@ -34,7 +34,7 @@ LINKS = frozenset({(0, 1), (2, 0)})
 
 
 def spread_links(source_sizes: list[int], target_sizes: list[int], right_to_left: bool) -> set[tuple[int, int]]:
-    """`LINKS` between the subwords of words with so many subwords, in the second of two equal pairs."""
+    """Return `LINKS` as links between subwords in the second of two equal pairs. Sizes are subwords per word."""
     source, target = (
         Cut(Ragged.of([[7] * size for size in sizes * 2]), np.array([0, len(sizes), 2 * len(sizes)]))
         for sizes in (source_sizes, target_sizes)
@@ -46,17 +46,17 @@ def unpacked(links: list[int]) -> set[tuple[int, int]]:
     return {divmod(link, WIDTH) for link in links}
 
 
-def test_links_between_words_link_all_their_pieces() -> None:
+def test_links_between_words_link_all_their_subwords() -> None:
     assert spread_links([1, 1, 1], [1, 1], False) == LINKS
     assert spread_links([2, 1, 1], [1, 3], False) == {(3, 0), *((i, j) for i in (0, 1) for j in (1, 2, 3))}
 
 
-def test_a_mirrored_target_has_mirrored_links() -> None:
+def test_a_reversed_target_has_reversed_links() -> None:
     assert spread_links([1, 1, 1], [1, 1], True) == {(0, 0), (2, 1)}
     assert spread_links([1, 1, 1], [1, 2], True) == {(0, 0), (0, 1), (2, 2)}
 
 
-def test_pieces_of_a_vocabulary_carry_the_links() -> None:
+def test_encoded_subwords_have_the_links_of_their_words() -> None:
     pairs = [(["low", "newer"], ["lowest", "new", "zorb"])] * 5
     vocabulary = build_vocabulary([side for pair in pairs for side in pair], Training(bpe=25))
     config = ModelConfig("x", "forward", Architecture(), Training(bpe=25), right_to_left=True)
@@ -73,7 +73,7 @@ def test_pieces_of_a_vocabulary_carry_the_links() -> None:
     assert [target[j] for j in reversed(places[0])] == vocabulary.encode(["lowest"])
 
 
-def test_the_lexicon_is_counted_or_estimated_over_the_tokens_of_the_network() -> None:
+def test_the_lexicon_is_over_tokens_of_the_network() -> None:
     vocabulary = Vocabulary(["a", "b"])
     config = ModelConfig("x", "forward", Architecture(), Training())
     network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
@@ -88,8 +88,8 @@ def test_the_lexicon_is_counted_or_estimated_over_the_tokens_of_the_network() ->
     }
 
 
-def test_the_lexicon_of_subwords_is_that_of_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted link by link, in blocks of two pairs."""
+def test_the_lexicon_of_subwords_is_counted_from_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The expected table is counted link by link, the tested one in blocks of two pairs."""
     monkeypatch.setattr(translation_table, "COUNTED", 2)
     rng = random.Random(1)
     words = ["".join(rng.choices("abcde", k=rng.randint(1, 6))) for _ in range(20)]
@@ -115,7 +115,7 @@ def test_the_lexicon_of_subwords_is_that_of_their_links(monkeypatch: pytest.Monk
 
 
 def task(folder: Path, links: Sequence[Alignment], **settings: Any) -> Task:
-    """Copying letters in upper case, with a lexicon and pairs that are too long or empty."""
+    """Return the task of copying letters as capitals, with a lexicon and with pairs that are too long or empty."""
     rng = random.Random(1)
     sources = [[rng.choice("abcdef") for _ in range(rng.randint(0, 5))] for _ in range(60)]
     pairs = [(source, [word.upper() for word in source]) for source in sources]
@@ -130,8 +130,8 @@ def diagonal() -> list[Alignment]:
     return [frozenset((i, i) for i in range(len(source))) for source, _ in task(Path(), ()).corpus]
 
 
-def test_links_go_with_their_pairs(tmp_path: Path) -> None:
-    """Those of pairs that are left out are left out, too; each letter is translated as its own upper case alone."""
+def test_links_of_excluded_pairs_are_excluded(tmp_path: Path) -> None:
+    """Each letter has its capital as the only translation."""
     train(task(tmp_path / "model", diagonal(), epochs=1))
     model = load_model(tmp_path / "model", torch.device("cpu"))
     assert model.network.lexicon is not None
@@ -140,8 +140,8 @@ def test_links_go_with_their_pairs(tmp_path: Path) -> None:
     assert model.network.lexicon.probabilities[source].sum(dim=0).tolist() == [6.0, *[0.0] * (ENTRIES - 1)]
 
 
-def test_a_backward_model_has_the_links_turned_round(tmp_path: Path) -> None:
-    """das Haus / house, of which the file links Haus with house."""
+def test_links_are_reversed_for_a_backward_model(tmp_path: Path) -> None:
+    """The corpus is das Haus / house, and the alignment file links Haus with house."""
     for name, text in (("de", "das Haus\n"), ("en", "house\n"), ("gdfa", "1-0\n")):
         (tmp_path / name).write_text(text)
     corpus = ParallelFiles(f"{tmp_path}/de", f"{tmp_path}/en", alignment=f"{tmp_path}/gdfa")
@@ -157,12 +157,12 @@ def test_a_backward_model_has_the_links_turned_round(tmp_path: Path) -> None:
     train_model(request, TrainingFiles(corpus, dev=corpus), str(tmp_path / "model"), "cpu")
     model = load_model(tmp_path / "model", torch.device("cpu"))
     assert model.network.lexicon is not None
-    said = model.network.lexicon.words[[*model.source.encode(["house"]), BEGIN], 0].tolist()
-    assert said == model.target.encode(["Haus", "das"])
+    found_words = model.network.lexicon.words[[*model.source.encode(["house"]), BEGIN], 0].tolist()
+    assert found_words == model.target.encode(["Haus", "das"])
 
 
 @pytest.mark.parametrize("links", [[], diagonal()], ids=["estimated", "counted"])
-def test_a_killed_training_goes_on_with_its_lexicon(
+def test_a_killed_training_continues_with_its_lexicon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: list[Alignment]
 ) -> None:
     finish, stop = loop._finish_epoch, [False, True]
@@ -176,21 +176,21 @@ def test_a_killed_training_goes_on_with_its_lexicon(
     assert whole == killed
 
 
-def test_other_links_are_another_corpus(tmp_path: Path) -> None:
+def test_resuming_with_other_links_is_an_error(tmp_path: Path) -> None:
     train(task(tmp_path / "model", diagonal(), epochs=1))
     for links in ([], [frozenset[tuple[int, int]]()] * 60):
         with pytest.raises(InputError, match="was trained on other text, or started from another model"):
             train(task(tmp_path / "model", links, epochs=1), resume=True)
 
 
-def test_a_model_keeps_the_lexicon_of_the_one_that_it_starts_from(tmp_path: Path) -> None:
+def test_a_model_keeps_the_lexicon_of_its_initial_model(tmp_path: Path) -> None:
     train(task(tmp_path / "first", diagonal(), epochs=1))
     train(task(tmp_path / "then", [frozenset()] * 60, epochs=1), tmp_path / "first")
     words = [load_file(tmp_path / name / "model.safetensors")["lexicon.words"] for name in ("first", "then")]
     assert torch.equal(*words)
 
 
-def test_a_table_with_a_word_that_is_none(tmp_path: Path) -> None:
+def test_wrong_word_indices_or_types_of_a_lexicon_are_errors(tmp_path: Path) -> None:
     train(task(tmp_path / "model", diagonal(), epochs=1))
     path = tmp_path / "model" / "model.safetensors"
     tensors = load_file(path)

@@ -1,4 +1,4 @@
-"""Two real processes, as torchrun starts them, train what one process does."""
+"""Training with torchrun: two processes train the same model as one process."""
 
 import json
 import os
@@ -58,11 +58,12 @@ SAME: dict[str, tuple[str, dict[str, Any], str]] = {
         "",
     ),
 }
-"""Presets without random numbers, but for those of BPE dropout, which all processes draw alike.
+"""Trainings without dropout. Their only random numbers are those of BPE dropout, which are equal in all processes.
 
-The last of their batches have fewer pairs than there are processes.
+The last batches have fewer pairs than there are processes.
 
-Not Adam for the transformer: it makes whole steps of gradients that are 0 but for rounding, those of the bias of keys.
+The transformer does not use Adam. The gradients of the bias of keys are 0 except for rounding errors, and Adam would
+scale them to full steps.
 """
 RECIPE = SMALL | {
     "tied_softmax": True,
@@ -74,13 +75,13 @@ RECIPE = SMALL | {
     "epochs": 9,
     "fine_tuning_epochs": 1,
 }
-"""With dropout, so that each process has random numbers of its own."""
+"""Settings with dropout, for which each process has its own random state."""
 TIMES = {"seconds", "tokens_per_second"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Texts, and what two processes have trained on them."""
+    """A folder with texts and the models that two processes trained on them."""
     folder, rng = tmp_path_factory.mktemp("two"), random.Random(1)
     for name, pairs in (("", 61), ("dev.", 90)):
         sources = [[rng.choice("abcdef") for _ in range(rng.randint(1, 5))] for _ in range(pairs)]
@@ -121,7 +122,7 @@ def faults(err: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAME)
-def test_two_processes_train_what_one_does(folder: Path, tmp_path: Path, name: str) -> None:
+def test_two_processes_train_the_same_model_as_one(folder: Path, tmp_path: Path, name: str) -> None:
     preset, settings, links = SAME[name]
     request = TrainingRequest(preset, settings=settings)
     files = TrainingFiles(
@@ -143,8 +144,8 @@ def test_two_processes_train_what_one_does(folder: Path, tmp_path: Path, name: s
 
 
 @pytest.mark.slow
-def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
-    """Whichever process is killed; torchrun starts both again if it may, else the other says so and ends."""
+def test_a_killed_training_continues_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
+    """Each process is killed once. torchrun restarts both after the first time and ends after the second time."""
     killed = tmp_path / "killed"
     arguments = ["-m", "rerank.cli", *train_arguments(folder, str(killed), RECIPE), "--resume"]
     launcher = torchrun("--max-restarts=1", *arguments)
@@ -166,7 +167,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(folder: Path, tmp_path: P
 
 
 def wait_for_an_epoch(folder: Path) -> None:
-    """Wait for the end of one more epoch."""
+    """Wait until one more epoch has ended."""
     before, end = epochs(folder), time.monotonic() + 120
     while epochs(folder) == before:
         assert time.monotonic() < end
@@ -187,7 +188,7 @@ def environment(process: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path: Path) -> None:
+def test_an_error_in_one_process_ends_all_with_one_message(folder: Path, tmp_path: Path) -> None:
     script = str(Path(__file__).with_name("one_of_two.py"))
     arguments = train_arguments(folder, str(tmp_path / "large"), SMALL | {"hidden_size": 1500})
     ended = launch(script, "200", *arguments)
@@ -207,7 +208,7 @@ def test_the_fault_of_one_process_ends_all_with_one_line(folder: Path, tmp_path:
         (["train", "--set", "x=1"], "unknown setting 'x'"),
     ],
 )
-def test_only_one_process_tells_of_a_fault(
+def test_only_one_process_reports_an_error(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -231,14 +232,14 @@ def test_only_one_process_tells_of_a_fault(
     assert fault in line
 
 
-def test_shares_are_all_rows_once() -> None:
+def test_shares_contain_every_row_once() -> None:
     for size in (1, 2, 3, 5):
         shares = [Ranks(rank=rank, size=size).share(range(3)) for rank in range(size)]
         assert sorted(row for share in shares for row in share) == [0, 1, 2]
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-def test_each_process_needs_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_needs_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RANK", "99")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "100")
     with (

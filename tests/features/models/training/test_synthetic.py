@@ -1,4 +1,4 @@
-"""Training on synthetic pairs beside the real ones."""
+"""Training on synthetic pairs in addition to real pairs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ MORE = [["d", "a"], ["c"], []]
 
 @pytest.fixture
 def files(tmp_path: Path, sample: Path) -> TrainingFiles:
-    """The first 60 pairs of the sample, and 40 synthetic ones."""
+    """The first 60 pairs of the sample as corpus, 40 others as synthetic pairs and 20 as dev."""
     for side in ("de", "en"):
         lines = (sample / f"train.{side}").read_text(encoding="utf-8").splitlines(keepends=True)
         (tmp_path / f"real.{side}").write_text("".join(lines[:60]), encoding="utf-8")
@@ -35,12 +35,12 @@ def files(tmp_path: Path, sample: Path) -> TrainingFiles:
     )
 
 
-def test_sentences_join_those_of_other_words() -> None:
+def test_sentences_with_other_words_are_joined() -> None:
     both = Sentences.of(FEW).joined(Sentences.of(MORE))
     assert list(both) == FEW + MORE and both.words == ["a", "b", "c", "d"]
 
 
-def test_a_word_comes_before_each_sentence() -> None:
+def test_a_word_is_inserted_before_each_sentence() -> None:
     for word in ("a", "new"):
         assert list(Sentences.of(FEW).with_first_word(word)) == [[word, *sentence] for sentence in FEW]
 
@@ -51,10 +51,10 @@ def test_pairs_are_repeated() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"tag": True}, {"tag": False}, {"tag": False, "guided_alignment": 0.5}])
-def test_the_model_is_that_of_one_corpus_with_all_pairs(
+def test_the_model_equals_one_trained_on_a_joined_corpus(
     settings: dict[str, Any], files: TrainingFiles, tmp_path: Path
 ) -> None:
-    """With subwords, whose vocabulary is that of all pairs. Synthetic pairs have no links."""
+    """The subword vocabulary is learned from all pairs. Synthetic pairs have no links."""
     assert files.synthetic
     tag, settings = settings["tag"], TINY | {"bpe": 120} | settings
     if "guided_alignment" in settings:
@@ -77,7 +77,7 @@ def test_the_model_is_that_of_one_corpus_with_all_pairs(
     assert all(bool((beside[name] == joined[name]).all()) for name in joined)
 
 
-def test_words_of_synthetic_pairs_only_are_not_in_the_vocabulary(files: TrainingFiles, tmp_path: Path) -> None:
+def test_the_word_vocabulary_excludes_synthetic_pairs(files: TrainingFiles, tmp_path: Path) -> None:
     settings = TINY | {"epochs": 1, "min_frequency": 1}
     for name, known in (("beside", files), ("real", TrainingFiles(files.corpus, files.dev))):
         train_model(TrainingRequest("rnnsearch", settings=settings), known, str(tmp_path / name), "cpu")
@@ -87,8 +87,8 @@ def test_words_of_synthetic_pairs_only_are_not_in_the_vocabulary(files: Training
     assert words["beside"] == [(TAG, *words["real"][0]), words["real"][1]]
 
 
-def test_a_lexicon_is_that_of_the_real_pairs(files: TrainingFiles, tmp_path: Path) -> None:
-    """With links and without."""
+def test_the_lexicon_is_estimated_from_real_pairs_only(files: TrainingFiles, tmp_path: Path) -> None:
+    """Tested with and without word alignment."""
     corpus = ParallelFiles(files.corpus.source, files.corpus.target, alignment=str(tmp_path / "links"))
     (tmp_path / "links").write_text("0-0\n" * 60)
     for place, known in enumerate((files.corpus, corpus)):
@@ -104,7 +104,7 @@ def test_a_lexicon_is_that_of_the_real_pairs(files: TrainingFiles, tmp_path: Pat
         assert all(bool((tables[0][name] == tables[1][name]).all()) for name in names)
 
 
-def test_a_model_that_does_not_know_the_tag_starts_without_it(files: TrainingFiles, tmp_path: Path) -> None:
+def test_an_initial_model_without_the_tag_needs_tag_false(files: TrainingFiles, tmp_path: Path) -> None:
     settings: dict[str, Any] = TINY | {"epochs": 1}
     train_model(TrainingRequest("rnnsearch", settings=settings), replace(files, synthetic=None), f"{tmp_path}/a", "cpu")
     with pytest.raises(InputError, match=r"a: a model without <BT>, the tag of synthetic sources\. Set tag=false$"):
@@ -113,7 +113,7 @@ def test_a_model_that_does_not_know_the_tag_starts_without_it(files: TrainingFil
     train_model(untagged, files, f"{tmp_path}/c", "cpu", f"{tmp_path}/a")
 
 
-def test_another_synthetic_text_is_another_training(files: TrainingFiles, tmp_path: Path) -> None:
+def test_resuming_with_another_synthetic_text_is_an_error(files: TrainingFiles, tmp_path: Path) -> None:
     request = TrainingRequest("rnnsearch", settings=TINY | {"epochs": 1})
     train_model(request, files, str(tmp_path / "model"), "cpu")
     train_model(request, files, str(tmp_path / "model"), "cpu", resume=True)
@@ -125,7 +125,7 @@ def test_another_synthetic_text_is_another_training(files: TrainingFiles, tmp_pa
 
 
 @pytest.mark.parametrize("model", [TrainingRequest("rnnsearch", backward=True), TrainingRequest("cohn-align-sym")])
-def test_models_that_predict_the_source_use_no_synthetic_pairs(
+def test_synthetic_pairs_for_models_of_the_source_are_an_error(
     model: TrainingRequest, files: TrainingFiles, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"more\.de: synthetic pairs are for forward models"):

@@ -72,7 +72,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> None:
+def test_an_initial_model_may_have_additional_objectives(tmp_path: Path) -> None:
     training, pairs = Training(epochs=1, batch_size=16), corpus(40)
     with_fertility = replace(ARCHITECTURE, objectives=("fertility",))
     for name, architecture, start in (("first", with_fertility, None), ("then", ARCHITECTURE, tmp_path / "first")):
@@ -82,7 +82,7 @@ def test_a_start_may_have_objectives_that_the_model_lacks(tmp_path: Path) -> Non
     assert perplexities[1] < perplexities[0]
 
 
-def test_a_training_goes_on_from_what_it_started_from(tmp_path: Path) -> None:
+def test_resuming_with_another_initial_model_is_an_error(tmp_path: Path) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(epochs=1, batch_size=16))
     for name, seed in (("first", 1), ("second", 2)):
         seeded = replace(config, training=replace(config.training, seed=seed))
@@ -96,8 +96,8 @@ def test_a_training_goes_on_from_what_it_started_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("dropout", "settings"), [(0.0, {}), (0.5, {}), (0.5, {"gradient_accumulation": 2})])
-def test_as_many_updates_are_planned_as_are_made(tmp_path: Path, dropout: float, settings: dict[str, int]) -> None:
-    """Also where words are cut by chance, into more pieces than otherwise."""
+def test_the_planned_number_of_updates_is_accurate(tmp_path: Path, dropout: float, settings: dict[str, int]) -> None:
+    """BPE dropout gives more subwords per word, so batches of a number of tokens contain fewer pairs."""
     rng = random.Random(1)
     longer = [["".join(rng.choices("abcd", k=6)) for _ in range(4)] for _ in range(200)]
     training = Training(epochs=2, batch_tokens=60, bpe=60, bpe_dropout=dropout, **settings)
@@ -109,7 +109,7 @@ def test_as_many_updates_are_planned_as_are_made(tmp_path: Path, dropout: float,
     assert run.progress.updates == pytest.approx(run.planned, rel=0.03)
 
 
-def test_only_what_it_left_itself_is_removed(tmp_path: Path) -> None:
+def test_only_own_temporary_files_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     others = [folder / ".git" / "config", folder / ".notes", folder / ".git" / ".keep.12345678"]
     left = folder / ".model.safetensors.a1b2c3d4.temporary"
@@ -130,13 +130,13 @@ def test_training_learns_and_keeps_the_best_model(tmp_path: Path) -> None:
 
 
 def perplexity(folder: Path) -> float:
-    """Perplexity a word on dev by the scores of the saved model."""
+    """Return the perplexity per word on dev, computed from the scores of the saved model."""
     pairs = [(tuple(source), tuple(target)) for source, target in corpus(40)]
     total = sum(float(scores.log_probs.sum()) for _, scores in score_pairs([load_model(folder, CPU)], pairs))
     return math.exp(-total / sum(len(target) + 1 for _, target in pairs))
 
 
-def test_the_seed_sets_the_weights(tmp_path: Path) -> None:
+def test_the_seed_determines_the_weights(tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         fit(tmp_path / name, epochs=1, seed=seed, dropout=0.2)
     a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
@@ -162,7 +162,7 @@ Whole = tuple[Path, dict[str, Any]]
     ids=str,
 )
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    """A training that nobody killed, and its settings."""
+    """Folder and settings of an uninterrupted training."""
     folder, settings = tmp_path_factory.mktemp("whole"), request.param | {"pairs": 100, "dropout": 0.3, "epochs": 3}
     fit(folder, **settings)
     return folder, settings
@@ -183,23 +183,25 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         (vocabulary.Vocabulary, "save", 2),
     ],
 )
-def test_a_killed_training_goes_on_to_the_same_weights(
+def test_a_killed_training_continues_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Whole, place: Any, name: str, last: int
 ) -> None:
-    check_that_it_goes_on(tmp_path / "killed", whole, monkeypatch, place, name, last)
+    check_that_it_continues(tmp_path / "killed", whole, monkeypatch, place, name, last)
 
 
-def test_a_killed_training_of_the_low_resource_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_training_of_the_low_resource_recipe_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings: dict[str, Any] = {"tie": True, "word_dropout": 0.2, "warmup_updates": 9, "bpe": 30, "bpe_dropout": 0.3}
     settings |= {"r_drop": 1.0, "average_checkpoints": 2, "epochs": 2, "pairs": 100}
     fit(tmp_path / "whole", **settings)
-    check_that_it_goes_on(tmp_path / "killed", (tmp_path / "whole", settings), monkeypatch, loop, "save", 3)
+    check_that_it_continues(tmp_path / "killed", (tmp_path / "whole", settings), monkeypatch, loop, "save", 3)
 
 
-def check_that_it_goes_on(
+def check_that_it_continues(
     killed: Path, whole: Whole, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, last: int
 ) -> None:
-    """It dies at the beginning of call `last` of a function."""
+    """Interrupt a training at call number `last` of a function, and compare its continuation with `whole`."""
     expected, settings = whole
     function, calls = getattr(place, name), iter(range(1, 99))
 
@@ -222,7 +224,7 @@ def check_that_it_goes_on(
 
 
 @pytest.mark.usefixtures("progress")
-def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_report_whether_the_training_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fit(tmp_path / "model", epochs=1)
     load_model(tmp_path / "model", CPU)
     assert "has not ended" not in capsys.readouterr().err
@@ -233,7 +235,7 @@ def test_a_folder_tells_whether_its_training_has_ended(tmp_path: Path, capsys: p
     assert "the training of this model has not ended" in capsys.readouterr().err
 
 
-def test_a_training_goes_on_with_its_own_settings_and_corpus_alone(tmp_path: Path) -> None:
+def test_resuming_with_other_settings_or_corpus_is_an_error(tmp_path: Path) -> None:
     fit(tmp_path / "model", epochs=1)
     with pytest.raises(InputError, match=r"this model has learning_rate 0\.02, expected 0\.5"):
         fit(tmp_path / "model", resume=True, epochs=1, learning_rate=0.5)
@@ -278,8 +280,8 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clip", [1e9, 0.05])
-def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, clip: float) -> None:
-    """-log p(t|s) - log p(s|t) - gamma · trace - fertility, summed, over the sentences of the batch."""
+def test_an_update_of_a_joint_model_follows_the_gradient(tmp_path: Path, clip: float) -> None:
+    """The loss is -log p(t|s) - log p(s|t) - gamma · trace - fertility, averaged over the sentences of a batch."""
     architecture = Architecture(
         embedding_size=4, hidden_size=5, attention_size=4, attention_terms=("markov",), objectives=("fertility",)
     )
@@ -319,10 +321,13 @@ def test_a_step_of_a_pair_goes_down_the_loss_as_it_is_written(tmp_path: Path, cl
     ],
 )
 @pytest.mark.parametrize("quarters", [0, 1, 2, 3])
-def test_guidance_is_the_cross_entropy_of_attention_with_links(
+def test_guided_alignment_is_the_cross_entropy_of_attention_and_links(
     tmp_path: Path, parts: dict[str, str], ahead: int, quarters: int
 ) -> None:
-    """Of both directions, with a weight that falls to 0 over the first half; the perplexity leaves it out."""
+    """The term covers both directions, and its weight falls to 0 over the first half of training.
+
+    The perplexity excludes it.
+    """
     pairs = [(["a", "b", "a"], ["A", "B"]), (["b"], ["B", "A"])]
     links = [frozenset({(0, 1), (2, 1), (1, 0)}), frozenset({(0, 1)})]
     architecture = replace(Architecture(embedding_size=4, hidden_size=5, attention_size=4), **parts)  # type: ignore[arg-type]
@@ -338,7 +343,7 @@ def test_guidance_is_the_cross_entropy_of_attention_with_links(
     configs = [ModelConfig("x", side, architecture, settings) for side in ("forward", "backward")]
     run = begin_run(Task(configs, pairs, pairs, tmp_path / "pair", CPU, links), False)
     there, back = (one.forward(each, [1, 0], CPU) for one, each in zip(run.learners, run.corpus, strict=True))
-    # of each link: target word, place in the batch, source word, share
+    # for each link: target index, batch index, source index, weight
     forward = [(1, 0, 0, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 0.5), (1, 1, 2, 0.5)]
     backward = [(0, 0, 1, 1.0), (0, 1, 1, 1.0), (1, 1, 0, 1.0), (2, 1, 1, 1.0)]
     entropy = -sum(share * there.rows[j + ahead, n, i + 1].log() for j, n, i, share in forward)
@@ -353,14 +358,14 @@ def test_guidance_is_the_cross_entropy_of_attention_with_links(
         torch.testing.assert_close(weight.detach(), target)
 
 
-def test_guidance_of_a_window_that_does_not_come_to_a_link_is_bounded() -> None:
+def test_guided_alignment_outside_the_attention_window_is_bounded() -> None:
     rows = torch.tensor([[[0.0, 1.0]]], requires_grad=True)
     value = guidance(rows, torch.tensor([[0], [0], [0]]), torch.ones(1))
     value.backward()
     assert float(value.detach()) == pytest.approx(-math.log(1e-6)) and rows.grad is not None and rows.grad.sum() == 0
 
 
-def test_perplexity_in_training_leaves_smoothing_and_rdrop_out(tmp_path: Path) -> None:
+def test_training_perplexity_excludes_label_smoothing_and_r_drop(tmp_path: Path) -> None:
     others: list[dict[str, float]] = [{}, {"label_smoothing": 0.5}, {"r_drop": 3.0}]
     rows = [fit(tmp_path / str(n), epochs=1, updates=1, **each) for n, each in enumerate(others)]
     assert rows[0][0]["train_perplexity"] == rows[1][0]["train_perplexity"]
@@ -375,7 +380,7 @@ def test_schedules() -> None:
 
 
 @pytest.mark.parametrize("schedule", TABLES["schedule"])
-def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
+def test_the_learning_rate_rises_linearly_in_the_warmup(schedule: str) -> None:
     settings = Training(learning_rate=0.5, schedule=schedule, warmup_updates=4, decay_start=1)
     for number in (1, 2):
         plain = [step_size(replace(settings, warmup_updates=0), number, updates, 10) for updates in range(10)]
@@ -385,7 +390,7 @@ def test_the_step_size_rises_over_the_warmup(schedule: str) -> None:
         assert found == pytest.approx([share * rate for share, rate in zip(shares, plain, strict=True)])
 
 
-def test_training_warms_up(tmp_path: Path) -> None:
+def test_training_uses_the_warmup(tmp_path: Path) -> None:
     rows = fit(tmp_path / "model", learning_rate=0.02, schedule="constant", warmup_updates=50, epochs=2)
     assert [row["learning_rate"] for row in rows] == pytest.approx([0.02 * row["updates"] / 50 for row in rows])
 
@@ -398,19 +403,19 @@ def test_batches_by_tokens() -> None:
     assert sorted(sizes)[-2:] == [12, 41]
 
 
-def test_batches_without_learning_are_bounded_by_attention() -> None:
+def test_batches_for_evaluation_are_bounded_by_attention_size() -> None:
     lengths = np.array([(length, length) for length in (3, 200, 200, 4, 200, 1000)] + [(1000, 0)])
     assert bucketed(lengths, 4, cells=2 * 202 * 201) == [[6], [0, 3], [1, 2], [4], [5]]
 
 
-def test_pairs_that_cannot_be_trained_on(tmp_path: Path) -> None:
+def test_a_corpus_without_usable_pairs_is_an_error(tmp_path: Path) -> None:
     config = ModelConfig("rnnsearch", "forward", ARCHITECTURE, Training(max_length=2))
     with pytest.raises(InputError, match="no sentence pair to train on"):
         train(Task([config], [([], ["a"]), (["a"] * 3, ["b"])], corpus(2), tmp_path / "model", CPU))
     assert not (tmp_path / "model").exists()
 
 
-def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+def test_an_output_folder_with_other_files_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "thesis.tex").write_text("")
     with pytest.raises(InputError, match="the folder is not empty"):
@@ -418,8 +423,8 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "forward"])
-def test_one_training_at_a_time(tmp_path: Path, place: str) -> None:
-    """Also in one of the two folders of a pair."""
+def test_a_locked_folder_is_an_error(tmp_path: Path, place: str) -> None:
+    """Tested for the folder of a joint model and for the folder of one direction."""
     configs = [ModelConfig("x", side, ARCHITECTURE, Training(epochs=1)) for side in ("forward", "backward")]
     task = Task(configs, corpus(4), corpus(4), tmp_path / "pair", CPU)
     (tmp_path / "pair" / place).mkdir(parents=True)
@@ -434,22 +439,22 @@ def test_one_training_at_a_time(tmp_path: Path, place: str) -> None:
     assert found == {f"{side}/{part}" for side in ("forward", "backward") for part in parts}
 
 
-def test_a_training_that_was_killed_before_it_began_leaves_the_folder_free(tmp_path: Path) -> None:
+def test_a_stale_lock_file_does_not_block_training(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / LOCK).touch()
     fit(tmp_path / "model", epochs=1, updates=1)
     assert not (tmp_path / "model" / LOCK).exists()
 
 
-def test_a_network_that_is_larger_than_the_memory(tmp_path: Path) -> None:
-    """It is not begun."""
+def test_a_network_larger_than_the_memory_is_an_error(tmp_path: Path) -> None:
+    """The error is raised before a file is written."""
     large = Architecture(attention_score="location", hidden_size=60000, max_positions=2**31 - 1)
     with pytest.raises(InputError, match=r"out of memory: .* GB. Lower hidden_size, embedding_size"):
         train(Task([ModelConfig("x", "forward", large, Training())], corpus(4), corpus(4), tmp_path / "model", CPU))
     assert not (tmp_path / "model").exists()
 
 
-def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_allocation_is_reported_as_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "train_epoch", lambda *_: torch.empty(2**60))
     with pytest.raises(InputError, match=r"out of memory. Lower batch_size, batch_tokens, max_length, hidden_size"):
         fit(tmp_path / "model", epochs=1)
@@ -458,12 +463,12 @@ def test_an_allocation_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         fit(tmp_path / "other", epochs=1)
 
 
-def test_a_rate_that_is_too_large(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the loss diverged within .* Try a smaller rate"):
+def test_a_too_large_learning_rate_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the loss diverged within .* Try a smaller learning_rate"):
         fit(tmp_path / "model", learning_rate=1e30)
 
 
-def test_batches_hold_every_pair_once_and_similar_lengths() -> None:
+def test_batches_contain_every_pair_once_with_similar_lengths() -> None:
     lengths = np.array([(n % 7, n % 5) for n in range(100)])
     batches = bucketed(lengths, 8, rng=random.Random(1))
     assert sorted(number for batch in batches for number in batch) == list(range(100))
@@ -486,7 +491,7 @@ def test_vocabulary(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("progress")
-def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vocabulary_of_subwords(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
     built = build_vocabulary(sentences, Training(bpe=30))
     tokens = ["newer", "low", "\udce9", "日", ""]
@@ -513,26 +518,26 @@ def test_vocabulary_of_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         load_vocabulary(tmp_path, "source", True)
 
 
-PIECES = ["low", "lower", "lowest", "new", "newer", "newest"]
+WORDS = ["low", "lower", "lowest", "new", "newer", "newest"]
 
 
-def test_pieces_by_chance() -> None:
-    built = build_vocabulary([PIECES] * 5, Training(bpe=30, bpe_dropout=0.5))
+def test_bpe_dropout() -> None:
+    built = build_vocabulary([WORDS] * 5, Training(bpe=30, bpe_dropout=0.5))
     chances = [Dropout(0.5, random.Random(seed)) for seed in (1, 1, 2)]
-    cuts = [[tuple(built.encode(PIECES, chance)) for _ in range(200)] for chance in chances]
+    cuts = [[tuple(built.encode(WORDS, chance)) for _ in range(200)] for chance in chances]
     assert cuts[0] == cuts[1] != cuts[2]
     assert len(set(cuts[0])) > 100
     for cut in cuts[0]:
-        assert "".join(built.words[number] for number in cut) == "▁" + "▁".join(PIECES)
-    assert built.encode(PIECES, Dropout(0.0, random.Random())) == built.encode(PIECES)
-    plain = build_vocabulary([PIECES] * 5, Training(bpe=30))
+        assert "".join(built.words[number] for number in cut) == "▁" + "▁".join(WORDS)
+    assert built.encode(WORDS, Dropout(0.0, random.Random())) == built.encode(WORDS)
+    plain = build_vocabulary([WORDS] * 5, Training(bpe=30))
     assert set(plain.words) < set(built.words)
-    assert [built.words[number] for number in built.encode(PIECES)] == [
-        plain.words[number] for number in plain.encode(PIECES)
+    assert [built.words[number] for number in built.encode(WORDS)] == [
+        plain.words[number] for number in plain.encode(WORDS)
     ]
 
 
-def test_subwords_of_counts_are_those_of_the_sentences(sample: Path) -> None:
+def test_subwords_from_counts_equal_those_from_sentences(sample: Path) -> None:
     lines = (sample / "train.de").read_text(encoding="utf-8").split("\n")[:300]
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -547,10 +552,10 @@ def test_subwords_of_counts_are_those_of_the_sentences(sample: Path) -> None:
     assert learn(Counter(" ".join(lines).split(" ")), 400).pieces == Subwords(model.getvalue()).pieces
 
 
-def test_a_corpus_is_encoded_alike_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoding_in_blocks_gives_the_same_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = ModelConfig("x", "forward", ARCHITECTURE, Training(bpe=40), right_to_left=True)
-    pairs = [(PIECES[: n % 4], PIECES[n % 5 :]) for n in range(9)]
-    learners = begin(tmp_path / "model", [config], [(PIECES, PIECES)] * 9).learners
+    pairs = [(WORDS[: n % 4], WORDS[n % 5 :]) for n in range(9)]
+    learners = begin(tmp_path / "model", [config], [(WORDS, WORDS)] * 9).learners
     monkeypatch.setattr(encoding, "BLOCK", 2)
     (corpus,) = encode(pairs, learners)
     assert list(corpus.source) == [learners[0].source.encode(left) for left, _ in pairs]
@@ -558,7 +563,7 @@ def test_a_corpus_is_encoded_alike_in_blocks(tmp_path: Path, monkeypatch: pytest
     assert corpus.target_lengths.tolist() == [len(right) + 1 for _, right in pairs]
 
 
-def test_without_dropout_pieces_are_those_of_sentencepiece(sample: Path) -> None:
+def test_subwords_without_dropout_equal_those_of_sentencepiece(sample: Path) -> None:
     words = sorted(set((sample / "train.de").read_text(encoding="utf-8").split()))
     subwords = learn(dict.fromkeys(words, 1), 600)
     rng = random.Random(2)
@@ -568,10 +573,10 @@ def test_without_dropout_pieces_are_those_of_sentencepiece(sample: Path) -> None
         assert subwords.cut_at_random(word, Dropout(0.0, rng)) == subwords.cut(word)
 
 
-def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
+def test_both_directions_use_the_same_segmentation(tmp_path: Path) -> None:
     settings = Training(bpe=40, bpe_dropout=0.5)
     configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
-    run = begin(tmp_path / "pair", configs, [(PIECES, PIECES[::-1])] * 9)
+    run = begin(tmp_path / "pair", configs, [(WORDS, WORDS[::-1])] * 9)
     there, back = encode(run.pairs, run.learners, dropout=Dropout(0.5, random.Random(1)))
     assert (list(there.source), list(there.target)) == (list(back.target), list(back.source))
     assert len(set(there.source.lengths)) > 1
@@ -579,10 +584,10 @@ def test_both_directions_see_the_same_cut(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
 @pytest.mark.parametrize("capabilities", [{"avx512_bf16": True}, {"avx512_bf16": False, "avx2": True}, {}])
-def test_bfloat16_where_the_processor_has_it(
+def test_bfloat16_is_used_if_the_processor_supports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool]
 ) -> None:
-    """Without oneDNN, whose LSTM takes no bfloat16 on processors that lack it."""
+    """oneDNN is off, because it has no bfloat16 LSTM for processors without this support."""
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
     forward, precisions = Learner.forward, set()
 
@@ -602,7 +607,9 @@ def test_bfloat16_where_the_processor_has_it(
     assert rows[0]["dev_perplexity"] == pytest.approx(rows[1]["dev_perplexity"], rel=0.02)
 
 
-def test_a_warmup_that_never_ends(warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path) -> None:
+def test_a_warmup_longer_than_the_training_gives_a_warning(
+    warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path
+) -> None:
     with warned("warmup_updates=51, but 50 updates are planned: the learning rate never reaches its maximum"):
         fit(tmp_path, epochs=2, warmup_updates=51)
 

@@ -1,4 +1,4 @@
-"""The sample, cut so that looking at it takes a moment."""
+"""Small versions of the sample files, so that `init` inspects them quickly."""
 
 import gzip
 from collections.abc import Callable
@@ -12,7 +12,7 @@ SENTENCES, CANDIDATES, PAIRS = 120, 3, 400
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, bytes]:
-    """The contents of the files that an experiment needs, by their names in the sample."""
+    """Contents of the files that an experiment needs, by their names in the sample."""
     sizes = {"dev": SENTENCES, "test": SENTENCES, "train": PAIRS}
     contents = {
         f"{name}.{side}": b"".join((sample / f"{name}.{side}").read_bytes().splitlines(True)[:size])
@@ -31,7 +31,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> dict[str, b
 
 @pytest.fixture(scope="session")
 def arpa() -> Callable[..., bytes]:
-    """Make a model of the words of a text, all alike, and of less likely ones of another language."""
+    """Make an ARPA model that gives all words of a text one score, and words of another language a lower one."""
     return _arpa
 
 

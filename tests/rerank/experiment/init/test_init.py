@@ -1,4 +1,4 @@
-"""The command `init`, and the file that it writes."""
+"""The command `init` and the experiment file that it writes."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> Path:
-    """The working folder, with all files in a folder `data`."""
+    """Working directory, with all input files in the folder `data`."""
     (tmp_path / "data").mkdir()
     for name, content in files.items():
         (tmp_path / "data" / name).write_bytes(content)
@@ -35,16 +35,16 @@ def sets(folder: Path) -> dict[str, NbestFiles]:
 
 
 def files_of(experiment: Experiment) -> list[str]:
-    """All files that it names, `..` left out."""
+    """Return all normalized paths that the experiment names."""
     return [os.path.normpath(path) for path in (*experiment.files, *experiment.features["LM"].parts)]
 
 
-def test_the_file_names_the_files(folder: Path, command: Command) -> None:
+def test_init_writes_an_experiment_file_with_all_inputs(folder: Path, command: Command) -> None:
     status, out, err = command("init", "data")
     assert (status, out) == (0, b"")
-    told = err.splitlines()
-    assert "data/dev.nbest: list of dev (n-best list, 120 sentences)" in told
-    assert told[-1] == "experiment.toml is written. Check it, then run: moses-rerank run experiment.toml"
+    messages = err.splitlines()
+    assert "data/dev.nbest: list of dev (n-best list, 120 sentences)" in messages
+    assert messages[-1] == "experiment.toml is written. Check it, then run: moses-rerank run experiment.toml"
     experiment = read_experiment("experiment.toml")
     check_inputs(experiment)
     assert experiment.sets == sets(folder / "data")
@@ -54,8 +54,8 @@ def test_the_file_names_the_files(folder: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize("output", ["inner/e.toml", "data/e.toml", "link/e.toml", "-"])
-def test_paths_are_relative_to_the_file(folder: Path, command: Command, output: str) -> None:
-    """Also where its folder is a link; on stdout to the working folder."""
+def test_paths_are_relative_to_the_experiment_file(folder: Path, command: Command, output: str) -> None:
+    """This holds also if the folder is a symbolic link. On stdout, paths are relative to the working directory."""
     (folder / "inner" / "most").mkdir(parents=True)
     (folder / "link").symlink_to(folder / "inner" / "most")
     command("init", folder / "data", "--output", "absolute.toml")
@@ -68,8 +68,8 @@ def test_paths_are_relative_to_the_file(folder: Path, command: Command, output: 
     assert files_of(read_experiment(str(path))) == files_of(read_experiment("absolute.toml"))
 
 
-def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
-    """Lines of a feature or of a test set hold when their `#` is removed."""
+def test_commented_features_and_test_set_can_be_uncommented(folder: Path, command: Command) -> None:
+    """The file stays valid when `#` is removed from the lines of features and of the test set."""
     files = [path for path in (folder / "data").iterdir() if "test" not in path.name]
     assert command("init", *files)[0] == 0
     text = Path("experiment.toml").read_text()
@@ -86,8 +86,8 @@ def test_what_could_be_added_can_be(folder: Path, command: Command) -> None:
     assert (before.tests, list(after.tests)) == ({}, ["test"])
 
 
-def test_the_file_leaves_the_models_to_the_run(folder: Path, command: Command) -> None:
-    """It has the minutes, and the plan as comments."""
+def test_the_file_has_a_time_budget_and_the_planned_models_as_comments(folder: Path, command: Command) -> None:
+    """The file sets `minutes`, and `run` chooses the models."""
     assert command("init", "data")[0] == 0
     text = Path("experiment.toml").read_text()
     assert "\nminutes = 25\n" in text and "[models]" not in text
@@ -97,7 +97,7 @@ def test_the_file_leaves_the_models_to_the_run(folder: Path, command: Command) -
 
 
 def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
-    """Labels that the list of dev has are left out, as are models of the source language."""
+    """Omit labels that occur in the dev list, and language models of the source language."""
     (folder / "data" / "lm2.arpa").write_bytes(Path("data/lm.arpa").read_bytes() + b"\n")
     (folder / "data" / "lm3").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
     (folder / "data" / "news.nbest").write_bytes(Path("data/test.nbest").read_bytes())
@@ -123,7 +123,7 @@ def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.Monke
 
 
 def test_pretrained_models_are_comments(folder: Path, command: Command) -> None:
-    """Their time is not in the plan. A folder of our own models has no such configuration."""
+    """Their time is not in the plan. Models trained by moses-rerank have another kind of configuration."""
     for name, config in (("opus", '{"model_type": "marian"}'), ("own", '{"preset": "rnnsearch"}'), ("x", "no JSON")):
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(config)
@@ -135,7 +135,7 @@ def test_pretrained_models_are_comments(folder: Path, command: Command) -> None:
     assert "opus/config.json" not in err
 
 
-def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
+def test_an_existing_file_is_not_overwritten(folder: Path, command: Command) -> None:
     (folder / "nowhere.toml").symlink_to("nowhere")
     (folder / "old.toml").write_text("old")
     for name in ("nowhere.toml", "old.toml"):
@@ -144,7 +144,7 @@ def test_a_file_that_is_there_stays(folder: Path, command: Command) -> None:
     assert (folder / "old.toml").read_text() == "old" and not (folder / "nowhere").exists()
 
 
-def test_a_folder_that_is_not_there_is_told_at_once(folder: Path, command: Command) -> None:
+def test_a_missing_output_folder_is_reported_before_inputs_are_read(folder: Path, command: Command) -> None:
     Path("data/dev.nbest").write_bytes(b"0 ||| fault\n")
     assert command("init", "data", "--output", "d2/x/experiment.toml") == (
         2, b"", "moses-rerank init: d2/x: no such folder\n"
@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_there_is_told_at_once(folder: Path, command: Comma
         ("nowhere/x", None, "nowhere/x: No such file or directory"),
     ],
 )
-def test_faults(folder: Path, command: Command, path: str, content: bytes | None, fault: str) -> None:
+def test_faulty_inputs_are_errors(folder: Path, command: Command, path: str, content: bytes | None, fault: str) -> None:
     if content is not None:
         Path(path).write_bytes(content)
     status, out, err = command("init", "data", path)
@@ -174,8 +174,8 @@ def test_faults(folder: Path, command: Command, path: str, content: bytes | None
     assert sorted(each.name for each in folder.iterdir()) == ["data"]
 
 
-def test_a_list_that_was_scored_already(folder: Path, command: Command) -> None:
-    """`run` could not add features of the same names."""
+def test_a_list_that_is_already_scored_is_an_error(folder: Path, command: Command) -> None:
+    """`run` cannot add features whose labels exist in the list."""
     Path("data/dev.nbest").write_bytes(Path("data/dev.nbest").read_bytes().replace(b"LM0=", b"NMTltr= 1 LM0="))
     status, _, err = command("init", "data")
     assert status == 2
@@ -183,15 +183,15 @@ def test_a_list_that_was_scored_already(folder: Path, command: Command) -> None:
     assert not Path("experiment.toml").exists()
 
 
-def test_what_is_no_plain_file_is_left_out(folder: Path, command: Command) -> None:
+def test_pipes_and_devices_are_not_used(folder: Path, command: Command) -> None:
     os.mkfifo(folder / "data" / "pipe")
     assert command("init", "data", "/dev/zero")[0] == 0
     (folder / "experiment.toml").unlink()
-    told = command("init", "data/pipe", "data")[2].splitlines()
-    assert "data/pipe: not used (a pipe or a device, expected a plain file)" in told
+    messages = command("init", "data/pipe", "data")[2].splitlines()
+    assert "data/pipe: not used (a pipe or a device, expected a plain file)" in messages
 
 
-def test_a_name_that_toml_cannot_carry(folder: Path, command: Command) -> None:
+def test_a_path_that_is_not_utf8_is_an_error(folder: Path, command: Command) -> None:
     os.rename("data/dev.de", b"data/dev\xff.de")
     status, _, err = command("init", "data")
     assert status == 2
@@ -200,8 +200,8 @@ def test_a_name_that_toml_cannot_carry(folder: Path, command: Command) -> None:
     assert not (folder / "experiment.toml").exists()
 
 
-def test_odd_names(folder: Path, command: Command) -> None:
-    """What TOML must escape, and what features must not take for more than a path."""
+def test_special_characters_in_file_names(folder: Path, command: Command) -> None:
+    """Cover characters that TOML must escape, and characters with a meaning in feature arguments."""
     names = {"dev.de": 'a "b"\\\n.de', "lm.arpa": "lm [x],y=z: #.arpa", "train.en": "é\x7f\u2028.en"}
     for old, new in names.items():
         os.rename(f"data/{old}", f"data/{new}")
@@ -212,7 +212,9 @@ def test_odd_names(folder: Path, command: Command) -> None:
     assert experiment.dev.source == f"{folder}/data/{names['dev.de']}"
 
 
-def test_the_word_alignment_of_the_corpus_is_taken(folder: Path, command: Command, files: dict[str, bytes]) -> None:
+def test_the_word_alignment_of_the_training_corpus_is_found(
+    folder: Path, command: Command, files: dict[str, bytes]
+) -> None:
     pairs = files["train.en"].count(b"\n")
     for name, lines in (("train.gdfa", [b"0-0"] * pairs), ("also", [b"0-0"] * pairs), ("beyond", [b"0-99"] * pairs)):
         (folder / "data" / name).write_bytes(b"\n".join(lines) + b"\n")
@@ -220,7 +222,9 @@ def test_the_word_alignment_of_the_corpus_is_taken(folder: Path, command: Comman
     status, _, err = command("init", "data")
     assert status == 0
     assert read_experiment("experiment.toml").train.alignment == str(folder / "data" / "also")
-    told = err.splitlines()
-    assert "data/also: word alignment of the training corpus (word alignment)" in told
-    assert any("data/train.gdfa: not used (word alignment; data/also is that of the training" in line for line in told)
-    assert sum("not that of the training corpus" in line for line in told) == 2
+    messages = err.splitlines()
+    assert "data/also: word alignment of the training corpus (word alignment)" in messages
+    assert any(
+        "data/train.gdfa: not used (word alignment; data/also is that of the training" in line for line in messages
+    )
+    assert sum("not that of the training corpus" in line for line in messages) == 2

@@ -52,12 +52,12 @@ KINDS = {
 
 @pytest.mark.parametrize("content", KINDS, ids=lambda content: content[:20].encode("unicode_escape").decode())
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_what_a_file_is(write: Write, content: str, pack: Callable[[bytes], bytes]) -> None:
+def test_file_kinds_by_content(write: Write, content: str, pack: Callable[[bytes], bytes]) -> None:
     assert kind_of(str(write("file", pack(content.encode())))).startswith(KINDS[content])
 
 
-def test_only_the_beginning_is_read(write: Write) -> None:
-    """What is behind it makes no difference, nor does the line in which it ends."""
+def test_only_the_beginning_of_a_file_is_read(write: Write) -> None:
+    """Neither content after the first `HEAD` bytes nor an incomplete last line changes the result."""
     links = b"0-0 " * 3275 + b"10-10\n"
     assert (links * 9)[:HEAD].endswith(b" 0-")
     assert kind_of(str(write("file", links * 9 + b"\0"))) == "word alignment"
@@ -69,7 +69,7 @@ def test_only_the_beginning_is_read(write: Write) -> None:
     assert kind_of(str(write("file", b"x " * HEAD))) == TEXT
 
 
-def test_what_cannot_be_read(write: Write, tmp_path: Path) -> None:
+def test_unreadable_files_are_errors(write: Write, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     cut = write("cut", gzip.compress(b"ein Haus\n")[:-9])
     for path, message in (

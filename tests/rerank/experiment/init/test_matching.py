@@ -26,7 +26,7 @@ LIST = """\
 """
 
 
-def test_a_list(write: Write) -> None:
+def test_statistics_of_an_nbest_list(write: Write) -> None:
     content = read_list(str(write("list", LIST)))
     assert content.sentences.tolist() == [0, 3, 4]
     assert content.lengths.tolist() == [2, 3, 0]
@@ -44,8 +44,8 @@ def test_a_list(write: Write) -> None:
         (["x x x x x", "y", "z", "x x x x x x", "x x x", "more"], 1),
     ],
 )
-def test_likeness_looks_at_the_sentences_of_the_list(write: Write, lines: list[str], expected: float) -> None:
-    """Lines of sentences without candidates, and those behind the last one, make no difference."""
+def test_likeness_compares_sentence_lengths(write: Write, lines: list[str], expected: float) -> None:
+    """Lines of sentences without candidates, and lines after the last sentence of the list, are ignored."""
     text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
     assert text.lines == len(lines)
     assert likeness(read_list(str(write("list", LIST))), text) == pytest.approx(expected, abs=1e-6)
@@ -61,26 +61,26 @@ def test_likeness_looks_at_the_sentences_of_the_list(write: Write, lines: list[s
         (["a", "", "", "b b a", "a"], False),
     ],
 )
-def test_a_translation_has_a_candidate_of_each_sentence(write: Write, lines: list[str], expected: bool) -> None:
+def test_a_translation_has_a_candidate_for_each_sentence(write: Write, lines: list[str], expected: bool) -> None:
     text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
     assert is_translation(read_list(str(write("list", LIST))), text) == expected
 
 
-def test_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the first lines; only spaces and tabs separate them."""
+def test_count_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count words of the first lines. Only spaces and tabs separate words."""
     monkeypatch.setattr(matching, "SOME", 2)
     path = str(write("text", "a b\u00a0c\ta\nb\nc\n"))
     assert count_words(path) == {"a": 2, "b\u00a0c": 1, "b": 1}
     assert read_text(path) == Text(path, 3)
 
 
-def test_share() -> None:
+def test_share_of_known_words() -> None:
     assert share(Words({"a": 3, "b": 1}), {"a", "c"}) == 0.75
     assert share(Words(), {"a"}) == 0
 
 
-def test_the_likeliest_words_of_a_model(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing behind the 1-grams is read."""
+def test_most_frequent_words_of_a_model(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the 1-grams are read."""
     unigrams = "-1\ta\t-0.3\n-99\t<s>\t-1\n-0.5 b\n-2\tc\n-inf\td\n"
     arpa = f"\n\\data\\\nngram 1=5\nngram 2=1\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n-0.1\ta b\n\\end\\\n"
     path = str(write("arpa", arpa))

@@ -18,7 +18,7 @@ Files = dict[str, bytes]
 
 @pytest.fixture
 def roles_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[str, bytes]], Roles]:
-    """Write files into the working folder and tell what they are for."""
+    """Return a function that writes files into the working directory and infers their roles."""
     monkeypatch.chdir(tmp_path)
 
     def find(files: Mapping[str, bytes]) -> Roles:
@@ -37,22 +37,22 @@ TRAIN = ParallelFiles(source="train.de", target="train.en")
 
 
 def shifted(nbest: bytes, by: int) -> bytes:
-    """A list whose ids begin later."""
+    """Return an n-best list with `by` added to its sentence ids."""
     lines = [line.split(b" ", 1) for line in nbest.splitlines(True)]
     return b"".join(b"%d %s" % (int(identifier) + by, rest) for identifier, rest in lines)
 
 
 def untokenized(text: bytes) -> bytes:
-    """A text with its punctuation at the words."""
+    """Attach punctuation to the preceding word."""
     return re.sub(rb" ([.,?!])", rb"\1", text)
 
 
 def marked(text: bytes, mark: bytes) -> bytes:
-    """Another wording of each line, as long."""
+    """Replace the first word of each line, so that lengths do not change."""
     return b"".join(b" ".join([mark, *line.split()[1:]]) + b"\n" for line in text.splitlines())
 
 
-def test_the_files_of_the_sample(sample: Path) -> None:
+def test_roles_of_the_sample_files(sample: Path) -> None:
     roles = find_roles(sort_files(files_in([str(sample)])))
     path = {name: str(sample / name) for name in ("dev", "test", "train")}
     sets = {
@@ -63,16 +63,16 @@ def test_the_files_of_the_sample(sample: Path) -> None:
     assert {"dev": roles.dev, **roles.tests} == sets
     assert roles.train == ParallelFiles(source=f"{path['train']}.de", target=f"{path['train']}.en")
     assert (roles.start, roles.ngrams) == (str(sample / "moses.ini"), [str(sample / "lm.5gram.arpa.gz")])
-    told = dict(line.removeprefix(f"{sample}/").split(": ", 1) for line in roles.lines())
-    assert told["dev.nbest.gz"] == "list of dev (n-best list, 400 sentences)"
-    assert told["train.de"] == "source of the training corpus (text, 6,000 lines)"
-    assert told["lm.5gram.arpa.gz"] == "for a feature (n-gram model)"
-    assert told["experiment.toml"].startswith("not used (text, ")
+    messages = dict(line.removeprefix(f"{sample}/").split(": ", 1) for line in roles.lines())
+    assert messages["dev.nbest.gz"] == "list of dev (n-best list, 400 sentences)"
+    assert messages["train.de"] == "source of the training corpus (text, 6,000 lines)"
+    assert messages["lm.5gram.arpa.gz"] == "for a feature (n-gram model)"
+    assert messages["experiment.toml"].startswith("not used (text, ")
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_names_and_their_order_do_not_count(roles_of: RolesOf, files: Files, seed: int) -> None:
-    """But for a name that says dev; source and target never change places."""
+def test_file_names_and_their_order_do_not_matter(roles_of: RolesOf, files: Files, seed: int) -> None:
+    """Only `dev` in a name matters. Source and target are never swapped."""
     numbers = random.Random(seed).sample(range(100), len(files))
     names = {name: f"{number:02}.gz" for name, number in zip(files, numbers, strict=True)}
     names["dev.nbest"] += ".dev"
@@ -86,8 +86,8 @@ def test_names_and_their_order_do_not_count(roles_of: RolesOf, files: Files, see
     assert (roles.start, roles.ngrams) == (names["moses.ini"], [names["lm.arpa"]])
 
 
-def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
-    """Lists whose candidates are the source, so that German is the target."""
+def test_reverse_translation_direction(roles_of: RolesOf, files: Files) -> None:
+    """The candidates are in the source language, so German is the target language."""
     roles = roles_of(
         files
         | {
@@ -104,7 +104,7 @@ def test_the_other_direction(roles_of: RolesOf, files: Files) -> None:
     assert "lm.arpa: not used (n-gram model; of the source language)" in roles.lines()
 
 
-def test_a_large_model_knows_words_of_the_other_language(
+def test_a_model_with_some_words_of_the_target_language_is_not_used(
     roles_of: RolesOf, files: Files, arpa: Callable[..., bytes]
 ) -> None:
     others = b"".join(b"~%d " % number for number in range(SOME))
@@ -112,7 +112,7 @@ def test_a_large_model_knows_words_of_the_other_language(
     assert roles_of(files | {"wide": wide}).ngrams == ["lm.arpa"]
 
 
-def test_dev_is_the_only_list_with_references(roles_of: RolesOf, files: Files) -> None:
+def test_the_only_list_with_references_is_dev(roles_of: RolesOf, files: Files) -> None:
     names = {"dev.nbest": "a", "test.nbest": "b"}
     roles = roles_of({names.get(name, name): content for name, content in files.items() if name != "test.en"})
     assert (roles.dev, roles.tests) == (
@@ -121,7 +121,7 @@ def test_dev_is_the_only_list_with_references(roles_of: RolesOf, files: Files) -
     )
 
 
-def test_a_list_that_says_test_leaves_dev_to_another(roles_of: RolesOf, files: Files) -> None:
+def test_the_list_that_is_not_named_test_is_dev(roles_of: RolesOf, files: Files) -> None:
     roles = roles_of({"a" if name == "dev.nbest" else name: content for name, content in files.items()})
     assert roles.dev is not None and (roles.dev.nbest, roles.tests) == ("a", {"test": TEST})
 
@@ -138,14 +138,14 @@ def test_a_list_that_says_test_leaves_dev_to_another(roles_of: RolesOf, files: F
         ("latest.dev.gz", True),
     ],
 )
-def test_names_that_say_dev(roles_of: RolesOf, files: Files, name: str, says: bool) -> None:
+def test_file_names_that_mark_the_dev_list(roles_of: RolesOf, files: Files, name: str, says: bool) -> None:
     roles = roles_of({name if old == "dev.nbest" else old: content for old, content in files.items()})
     assert (roles.dev is not None and roles.dev.nbest == name) == says
     assert bool(roles.missing) != says
 
 
 def test_several_references_and_test_sets(roles_of: RolesOf, files: Files) -> None:
-    """The last sentences of a list may have no candidates; lists of one set share its texts."""
+    """The first and last sentences may have no candidates. Several lists may share one test set."""
     second = marked(files["dev.en"], b"truly")
     late = b"".join(files["test.nbest"].splitlines(True)[9:-9])
     more = {"dev.en2": second, "report.nbest.100": late, "news 1.nbest.gz": files["test.nbest"]}
@@ -160,23 +160,26 @@ def test_several_references_and_test_sets(roles_of: RolesOf, files: Files) -> No
     assert roles.uses["test.de"] == "source of news-1, source of report-2, source of test"
 
 
-def test_lists_that_are_no_test_set(roles_of: RolesOf, files: Files) -> None:
+def test_lists_that_are_not_a_test_set(roles_of: RolesOf, files: Files) -> None:
     other = shifted(files["test.nbest"], 1000)
     roles = roles_of(files | {"other": other, "again": files["dev.nbest"]})
     assert list(roles.tests) == ["test"]
     assert roles.reasons == {"other": "no source", "again": "another list of dev"}
 
 
-def best(nbest: bytes) -> bytes:
-    """The first candidate of each sentence."""
+def first_candidates(nbest: bytes) -> bytes:
+    """Return the first candidate of each sentence."""
     firsts = {line.split(b" ", 1)[0]: line.split(b" ||| ")[1] for line in reversed(nbest.splitlines())}
     return b"".join(firsts[key] + b" \n" for key in sorted(firsts, key=int))
 
 
-def test_what_was_chosen_from_a_list_is_no_reference(roles_of: RolesOf, files: Files) -> None:
-    """Neither of that list nor of another one of the same source; blank where there are no candidates."""
+def test_the_output_of_a_system_is_not_a_reference(roles_of: RolesOf, files: Files) -> None:
+    """This holds for all lists of the same source. Lines of sentences without candidates are blank."""
     late = b"".join(files["test.nbest"].splitlines(True)[9:-9])
-    outputs = {"dev.out": best(files["dev.nbest"]), "test.moses": b"\n\n\n" + best(late) + b"\n\n\n"}
+    outputs = {
+        "dev.out": first_candidates(files["dev.nbest"]),
+        "test.moses": b"\n\n\n" + first_candidates(late) + b"\n\n\n",
+    }
     roles = roles_of(files | outputs | {"test.nbest": late, "again.nbest": files["test.nbest"]})
     assert roles.dev == DEV
     assert {each.reference for each in roles.tests.values()} == {("test.en",)}
@@ -185,11 +188,11 @@ def test_what_was_chosen_from_a_list_is_no_reference(roles_of: RolesOf, files: F
 
 
 @pytest.mark.parametrize("name", ["dev", "test"])
-def test_references_are_written_as_the_candidates(roles_of: RolesOf, files: Files, name: str) -> None:
+def test_references_are_tokenized_like_the_candidates(roles_of: RolesOf, files: Files, name: str) -> None:
     lines = files[f"{name}.en"].splitlines(True)
     sgm = b"".join(b'<seg id="%d"> %s </seg>\n' % (row, line.strip()) for row, line in enumerate(lines))
     others = {"raw": untokenized(files[f"{name}.en"])}
-    if name == "test":  # of dev it could be the source
+    if name == "test":  # for dev, this text could be the source
         others["tags"] = re.sub(rb"\S+", b"NN", files["test.en"])
     roles = roles_of(files | others | {"sgm": sgm})
     assert (roles.dev, roles.tests) == (DEV, {"test": TEST})
@@ -197,8 +200,8 @@ def test_references_are_written_as_the_candidates(roles_of: RolesOf, files: File
     assert roles.reasons == dict.fromkeys(others, f"too few words of the candidates of {name}.nbest")
 
 
-def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: RolesOf, files: Files) -> None:
-    """And not a longer pair of another kind, nor a shorter pair in the same languages."""
+def test_the_training_corpus_covers_the_words_of_dev(roles_of: RolesOf, files: Files) -> None:
+    """A longer pair of another kind, or a shorter pair in the same languages, is not chosen."""
     strange = {
         "fr": files["train.de"].replace(b"e", b"y").replace(b"n", b"q"),
         "another.de": files["train.de"].replace(b"d", b"D"),
@@ -221,7 +224,7 @@ def test_of_several_texts_the_corpus_is_that_with_the_words_of_dev(roles_of: Rol
         (lambda text: b"".join(text.splitlines(True)[:-20]), "shorter than the training corpus"),
     ],
 )
-def test_the_longest_corpus_of_those_that_are_written_as_dev(
+def test_the_longest_corpus_that_is_tokenized_like_dev_is_chosen(
     roles_of: RolesOf, files: Files, change: Callable[[bytes], bytes], reason: str
 ) -> None:
     roles = roles_of(files | {f"all.{side}": change(files[f"train.{side}"]) for side in ("de", "en")})
@@ -229,18 +232,18 @@ def test_the_longest_corpus_of_those_that_are_written_as_dev(
     assert roles.reasons == {"all.de": reason, "all.en": reason}
 
 
-def test_weights_of_another_system(roles_of: RolesOf, files: Files) -> None:
+def test_weights_of_another_system_are_not_used(roles_of: RolesOf, files: Files) -> None:
     other = files["moses.ini"].replace(b"LM0=", b"KENLM0=")
     roles = roles_of(files | {"a.ini": other, "z.ini": files["moses.ini"].replace(b"LM0= 0.14", b"LM0= 0.1 0.4")})
     assert roles.start == "moses.ini"
-    told = roles.lines()
-    assert told[0] == "a.ini: not used (weights; no weight for some features of dev.nbest)"
-    assert told[-1] == "z.ini: not used (weights; no weight for some features of dev.nbest)"
+    messages = roles.lines()
+    assert messages[0] == "a.ini: not used (weights; no weight for some features of dev.nbest)"
+    assert messages[-1] == "z.ini: not used (weights; no weight for some features of dev.nbest)"
 
 
 @pytest.mark.parametrize("form", ["dense", "init.opt"])
 def test_weights_without_sections(roles_of: RolesOf, files: Files, form: str) -> None:
-    """Those of `runN.dense` or `init.opt` are taken where there is no ini."""
+    """`runN.dense` or `init.opt` is used if no moses.ini is given."""
     _, _, lines = files["moses.ini"].decode().partition("[weight]\n")
     rows = [line.split() for line in lines.splitlines() if line and not line.startswith("Unknown")]
     dense = "".join(f"{name} {value}\n" for name, *values in rows for value in values)
@@ -254,14 +257,14 @@ def test_weights_without_sections(roles_of: RolesOf, files: Files, form: str) ->
     assert roles.reasons["few"] == "no weight for some features of dev.nbest"
 
 
-def test_a_copy_of_a_model_is_left_out(roles_of: RolesOf, files: Files) -> None:
+def test_a_copy_of_a_model_is_omitted(roles_of: RolesOf, files: Files) -> None:
     roles = roles_of(files | {"copy.arpa": files["lm.arpa"], "lm2.arpa": files["lm.arpa"].replace(b"-0.1", b"-0.2")})
     assert roles.ngrams == ["copy.arpa", "lm2.arpa"]
     assert roles.reasons == {"lm.arpa": "the same as copy.arpa"}
 
 
-def test_a_text_of_the_target_language_is_monolingual_text(roles_of: RolesOf, files: Files) -> None:
-    """The longest one. Not a text of the source or of both languages, a short one, a reference, or one of a pair."""
+def test_the_longest_target_text_is_monolingual_text(roles_of: RolesOf, files: Files) -> None:
+    """Texts in the source language or in both, short texts, references and sides of a parallel text are excluded."""
     lines, source = files["train.en"].splitlines(True), files["train.de"].splitlines(True)
     texts = {"mono.en": lines[5:] * 2, "some.en": lines[7:], "mono.de": source[9:] * 3, "few.en": lines[:60]}
     texts |= {"pair.en": lines[:200], "pair.fr": [b"x y z\n"] * 200, "both": lines * 2 + source * 2}
@@ -322,18 +325,20 @@ NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the la
         ),
     ],
 )
-def test_what_is_missing(roles_of: RolesOf, files: Files, change: dict[str, str | None], missing: list[str]) -> None:
+def test_missing_inputs_are_reported(
+    roles_of: RolesOf, files: Files, change: dict[str, str | None], missing: list[str]
+) -> None:
     changed = files | {name: files[old] for name, old in change.items() if old}
     assert roles_of({name: changed[name] for name in changed if change.get(name, "") is not None}).missing == missing
 
 
-def test_two_references_are_no_source(roles_of: RolesOf, files: Files) -> None:
+def test_two_references_do_not_replace_the_source(roles_of: RolesOf, files: Files) -> None:
     others = {name: content for name, content in files.items() if name != "dev.de"}
     roles = roles_of(others | {"dev.en2": marked(files["dev.en"], b"truly")})
     assert roles.missing == [f"dev.nbest: {EXPECTED} dev.en and dev.en2"]
 
 
-def test_a_list_with_a_fault_is_named(roles_of: RolesOf, files: Files) -> None:
+def test_a_faulty_list_is_an_error_with_its_name_and_line(roles_of: RolesOf, files: Files) -> None:
     with pytest.raises(InputError, match=r"^test.nbest:361: expected at least 3 fields"):
         roles_of(files | {"test.nbest": files["test.nbest"] + b"more\n"})
 

@@ -35,7 +35,7 @@ folds = 2
 
 @pytest.fixture
 def study(small: Callable[..., Path]) -> Path:
-    """A study of a few sentences of the sample."""
+    """A study with a few sentences of the sample."""
     path = small(pairs=120, sentences=16, candidates=6) / "study.toml"
     path.write_text(STUDY)
     return path

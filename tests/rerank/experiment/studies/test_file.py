@@ -6,7 +6,7 @@ from moses_io.files.errors import InputError
 from rerank.experiment.studies.file import read_study
 
 
-def test_what_a_file_says(study: Path) -> None:
+def test_read_a_study_file(study: Path) -> None:
     read = read_study(str(study))
     assert (read.sizes, read.pairs, read.seeds) == ((60, 120), 120, (1, 2))
     assert {name: list(features) for name, features in read.systems.items()} == {
@@ -16,7 +16,7 @@ def test_what_a_file_says(study: Path) -> None:
     assert list(read.texts) == ["dev", "test"]
 
 
-def test_without_its_keys_it_is_one_replicate_of_all_features(study: Path) -> None:
+def test_the_default_is_one_replicate_with_all_features(study: Path) -> None:
     text = study.read_text()
     before, after = text.index("[study]"), text.index("[models]")
     study.write_text(f"{text[:before]}[study]\n{text[after:]}")
@@ -45,7 +45,7 @@ def test_without_its_keys_it_is_one_replicate_of_all_features(study: Path) -> No
         ("output =", 'trained_models = "x"\noutput =', "trained_models: a study trains its own models"),
     ],
 )
-def test_what_cannot_be_meant_is_told(study: Path, old: str, new: str, message: str) -> None:
+def test_wrong_values_are_errors(study: Path, old: str, new: str, message: str) -> None:
     text = study.read_text()
     assert old in text
     study.write_text(text.replace(old, new, 1))
@@ -53,13 +53,13 @@ def test_what_cannot_be_meant_is_told(study: Path, old: str, new: str, message: 
         read_study(str(study))
 
 
-def test_a_file_without_the_table_is_an_experiment(study: Path) -> None:
+def test_a_file_without_the_study_table_is_an_error(study: Path) -> None:
     study.write_text(study.read_text().replace("[study.systems]", "[tuning]").partition("[study]")[0])
     with pytest.raises(InputError, match=r"expected a table \[study\], with sizes and seeds"):
         read_study(str(study))
 
 
-def test_code_of_others_does_not_run(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_another_folder_needs_permission(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(study.parent)
     study.write_text(study.read_text().replace('"length:train.de,train.en"', '"command:cat"'))
     assert "Len" in read_study("study.toml").systems["both"]
@@ -70,7 +70,7 @@ def test_code_of_others_does_not_run(study: Path, monkeypatch: pytest.MonkeyPatc
     assert "Len" in read_study("../study.toml", allow_code=True).systems["both"]
 
 
-def test_models_alone_need_no_lists(study: Path) -> None:
+def test_a_study_of_models_needs_no_lists(study: Path) -> None:
     study.write_text(
         'output = "work"\ntrain = { source = "train.de", target = "train.en" }\n'
         'dev = { source = "dev.de", reference = "dev.en" }\n[study]\n'

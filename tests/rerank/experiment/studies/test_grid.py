@@ -9,7 +9,7 @@ from rerank.experiment.studies.grid import cells, replicates
 
 
 def written(study: Path) -> dict[str, Path]:
-    """Write the files of all cells, with the corpora that they name."""
+    """Write the experiment files of all cells and return their paths by cell name."""
     read = read_study(str(study))
     paths = {}
     for replicate in replicates(read):
@@ -25,8 +25,8 @@ def test_each_size_seed_and_system_is_a_cell(study: Path) -> None:
     assert list(written(study)) == cells
 
 
-def test_a_cell_is_an_experiment_of_its_own(study: Path) -> None:
-    """It reads the models of its size and seed, the first pairs wherever the study names the corpus, and all lists."""
+def test_a_cell_is_a_separate_experiment(study: Path) -> None:
+    """A cell uses the models of its size and seed, the first pairs of the corpus, and the complete lists."""
     folder = study.parent
     experiment = read_experiment(str(written(study)["60/seed-2/both"]))
     assert experiment.output.resolve() == folder / "work/60/seed-2/both"
@@ -40,8 +40,8 @@ def test_a_cell_is_an_experiment_of_its_own(study: Path) -> None:
     assert experiment.tuning.tuning.settings.seed == 2
 
 
-def test_results_may_be_a_link(study: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Paths in files of cells are those from the folder that it leads to."""
+def test_the_results_folder_may_be_a_symbolic_link(study: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Paths in the files of cells are relative to the target of the link."""
     scratch = tmp_path_factory.mktemp("scratch") / "deep" / "work"
     scratch.mkdir(parents=True)
     (study.parent / "work").symlink_to(scratch)
@@ -49,14 +49,16 @@ def test_results_may_be_a_link(study: Path, tmp_path_factory: pytest.TempPathFac
     assert Path(experiment.dev.nbest).resolve() == study.parent / "dev.nbest" and Path(experiment.dev.nbest).exists()
 
 
-def test_a_tuner_in_which_nothing_is_random_has_no_seed(study: Path) -> None:
+def test_a_deterministic_tuner_gets_no_seed(study: Path) -> None:
     random = 'tuner = "kbmira"\niterations = 2\nruns = 1\n'
     study.write_text(study.read_text().replace(random, 'tuner = "expected"\n'))
     assert "seed" not in written(study)["60/seed-2/both"].read_text().partition("[tuning]")[2]
     assert read_experiment(str(study.parent / "work/60/seed-2/both/experiment.toml")).tuning.tuning.tuner == "expected"
 
 
-def test_a_cell_cannot_run_before_its_models(study: Path, command: Callable[..., tuple[int, bytes, str]]) -> None:
+def test_a_cell_without_its_trained_models_is_an_error(
+    study: Path, command: Callable[..., tuple[int, bytes, str]]
+) -> None:
     path = written(study)["120/seed-1/alone"]
     status, out, err = command("run", path, "--device", "cpu")
     assert (status, out) == (2, b"")
@@ -64,7 +66,7 @@ def test_a_cell_cannot_run_before_its_models(study: Path, command: Callable[...,
     assert len(err.splitlines()) == 1
 
 
-def test_the_whole_corpus_is_read_where_it_is(study: Path) -> None:
+def test_the_whole_corpus_is_not_copied(study: Path) -> None:
     experiment = read_experiment(str(written(study)["120/seed-1/both"]))
     assert [Path(path).resolve() for path in experiment.train.files] == [
         study.parent / "train.de",
@@ -73,7 +75,7 @@ def test_the_whole_corpus_is_read_where_it_is(study: Path) -> None:
 
 
 def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
-    """Those that its features read, what these start from, and those that give translations and are read by none."""
+    """Models of its features, the pretrained models of these, and unused models that generate candidates."""
     text = study.read_text().replace(
         "[features]",
         'first = { preset = "cohn-align", hidden_size = 8, seed = "5" }\n'
@@ -92,8 +94,8 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
     assert alone.models["widening"].candidates == 2
 
 
-def test_models_that_translate_together_do_so_in_each_system(study: Path) -> None:
-    """With the one that they name, or the first of them that the system reads; several of one name as one group."""
+def test_models_that_translate_together_in_each_system(study: Path) -> None:
+    """The named model leads the group, or else the first one in the system. An entry with seeds is a group."""
     small = 'preset = "rnnsearch", hidden_size = 8'
     models = [
         f'second = {{ {small}, translate_with = "leader" }}',
@@ -120,7 +122,7 @@ def test_models_that_translate_together_do_so_in_each_system(study: Path) -> Non
     }  # fmt: skip
 
 
-def test_a_cell_has_the_output_of_moses(study: Path) -> None:
+def test_a_cell_keeps_the_moses_output(study: Path) -> None:
     (study.parent / "test.moses").write_text("a\n" * 16)
     text = study.read_text().replace('nbest = "test.nbest"', 'nbest = "test.nbest", moses_output = "test.moses"')
     study.write_text(text)

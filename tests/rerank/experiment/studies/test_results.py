@@ -14,20 +14,20 @@ def test_mean_and_standard_deviation() -> None:
     assert in_short(Replicated({})) == "-"
 
 
-def test_the_gain_is_that_of_each_seed() -> None:
-    own, moses = Replicated({1: 31.0, 3: 32.5}), Replicated({1: 30.0, 3: 30.0})
-    assert TestResult({"BLEU": own}, {"BLEU": moses}, {}).gain.values == {1: 1.0, 3: 2.5}
+def test_the_gain_is_computed_per_seed() -> None:
+    reranked, moses = Replicated({1: 31.0, 3: 32.5}), Replicated({1: 30.0, 3: 30.0})
+    assert TestResult({"BLEU": reranked}, {"BLEU": moses}, {}).gain.values == {1: 1.0, 3: 2.5}
 
 
 @pytest.mark.parametrize(
     ("unseen", "where"), [("dev, cross-validated", "dev,bleu cross-validated"), ("selection", "selection,bleu")]
 )
-def test_a_number_says_where_it_was_measured(unseen: str, where: str) -> None:
+def test_csv_rows_name_the_data_set_of_each_value(unseen: str, where: str) -> None:
     system = SystemResult(60, "both", Replicated({1: 0.5}), Replicated({}), {})
     assert as_csv(Results([], [system], "bleu", unseen, {})).splitlines()[1:] == [f"60,1,both,{where},0.5"]
 
 
-def test_a_table_in_both_forms() -> None:
+def test_a_table_as_text_and_as_markdown() -> None:
     table = Table("T", ("pairs", "system", "BLEU"), [("1,500", "a|b", "3.00"), ("", "moses", "-")])
     assert table.plain() == ["T", "pairs  system  BLEU", "1,500  a|b     3.00", "       moses      -"]
     assert table.markdown() == [

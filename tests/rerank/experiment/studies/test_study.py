@@ -1,4 +1,4 @@
-"""The main path: a small study, what it does again, and what becomes of a cell that fails."""
+"""A small study: complete run, second run after changes, and cells that fail."""
 
 import csv
 import gzip
@@ -25,7 +25,7 @@ CELLS = [f"{size}/seed-{seed}/{system}" for size in (60, 120) for seed in (1, 2)
 
 
 def done(err: str) -> list[str]:
-    """Stages of the study that were done, without those inside cells."""
+    """Return the stages of the study that ran, without the stages inside cells."""
     stages = re.findall(r"^\[\d+/\d+\] ((?:cut|train|measure|run|compare) \d.*?)(?:, [^,]* left in total)?$", err, re.M)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
@@ -36,7 +36,7 @@ def bleu(folder: Path, name: str) -> float:
 
 
 @pytest.mark.slow
-def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> None:
+def test_a_second_run_repeats_only_the_changed_stages(command: Command, study: Path) -> None:
     status, out, err = command("study", study, "--device", "cpu", "--jobs", "1")
     assert status == 0
     models = [f"{size}/seed-{seed}/forward" for size in (60, 120) for seed in (1, 2)]
@@ -53,8 +53,8 @@ def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> N
     results = json.loads((work / "study.json").read_text())
     assert (results["sizes"], results["seeds"], results["failed"]) == ([60, 120], [1, 2], [])
     for each in results["systems"]:
-        places = [work / f"{each['size']}/seed-{seed}/{each['system']}" for seed in (1, 2)]
-        values, moses = ([bleu(place, name) for place in places] for name in ("reranked", "moses"))
+        folders = [work / f"{each['size']}/seed-{seed}/{each['system']}" for seed in (1, 2)]
+        values, moses = ([bleu(directory, name) for directory in folders] for name in ("reranked", "moses"))
         test = each["tests"]["test"]
         assert list(test["scores"]["BLEU"]["seeds"].values()) == values
         assert test["scores"]["BLEU"]["standard_deviation"] == pytest.approx(statistics.stdev(values))
@@ -81,16 +81,16 @@ def test_a_study_and_again_only_what_changed(command: Command, study: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_study_that_was_moved_has_links_to_its_models_again(command: Command, study: Path) -> None:
+def test_a_moved_study_links_to_its_models_again(command: Command, study: Path) -> None:
     study.write_text(study.read_text().replace('sizes = [60, "all"]\nseeds = 2', "seeds = 1"))
     assert command("study", study, "--device", "cpu", "--jobs", "1")[0] == 0
-    place = study.parent.rename(study.parent.with_name("moved"))
-    status, _, err = command("study", place / "study.toml", "--device", "cpu", "--jobs", "1")
+    directory = study.parent.rename(study.parent.with_name("moved"))
+    status, _, err = command("study", directory / "study.toml", "--device", "cpu", "--jobs", "1")
     assert (status, done(err)) == (0, ["run 120/seed-1/both", "run 120/seed-1/alone"])
-    assert [link.exists() for link in place.glob("work/120/seed-1/*/reranker/models/*")] == [True, True]
+    assert [link.exists() for link in directory.glob("work/120/seed-1/*/reranker/models/*")] == [True, True]
 
 
-def test_what_is_not_of_an_earlier_study_stays(command: Command, study: Path) -> None:
+def test_files_that_no_earlier_study_wrote_are_not_overwritten(command: Command, study: Path) -> None:
     (study.parent / "work").mkdir()
     (study.parent / "work" / "study.md").write_text("mine\n")
     status, _, err = command("study", study, "--device", "cpu", "--jobs", "1")
@@ -98,7 +98,7 @@ def test_what_is_not_of_an_earlier_study_stays(command: Command, study: Path) ->
     assert (study.parent / "work" / "study.md").read_text() == "mine\n"
 
 
-def test_a_cell_in_which_another_run_is_at_work_keeps_its_results(tmp_path: Path) -> None:
+def test_a_cell_that_another_run_uses_keeps_its_results(tmp_path: Path) -> None:
     (tmp_path / "result").write_text("there")
     with locked(tmp_path), pytest.raises(InUse):
         go_on("cell", [str(tmp_path / "result")], lambda: locked(tmp_path).__enter__())
@@ -106,10 +106,10 @@ def test_a_cell_in_which_another_run_is_at_work_keeps_its_results(tmp_path: Path
 
 
 @pytest.mark.parametrize("at_work", ["", "forward"])
-def test_a_model_in_which_another_process_is_at_work_stays(
+def test_a_model_that_another_process_uses_is_kept(
     warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path, at_work: str
 ) -> None:
-    """Also if it is at work in one model of a pair."""
+    """This holds also if the other process uses only one model of a pair."""
 
     def fail() -> None:
         raise InputError("dev.de:3: odd")
@@ -126,8 +126,8 @@ def test_a_model_in_which_another_process_is_at_work_stays(
     assert (folder / "forward" / "model.safetensors").read_text() == "weights"
 
 
-def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) -> None:
-    """It is tried again by the next study."""
+def test_failures_are_reported_and_other_cells_continue(command: Command, study: Path) -> None:
+    """The next run of the study repeats the failed cells."""
     text = study.read_text()
     (study.parent / "odd").mkdir()
     (study.parent / "dev.odd").write_text("x\n")
@@ -152,8 +152,8 @@ def test_what_fails_is_told_and_the_others_go_on(command: Command, study: Path) 
     assert done(err) == ["run 120/seed-1/both", "compare 120/both, test", "compare 120/alone, test"]
 
 
-def test_models_alone(command: Command, study: Path) -> None:
-    """One starts from another; both directions of a pair are told."""
+def test_a_study_of_models_without_features(command: Command, study: Path) -> None:
+    """One model starts from another. The report has both directions of a model pair."""
     study.write_text(
         'output = "work"\ntrain = { source = "train.de", target = "train.en" }\n'
         'dev = { source = "dev.de", reference = "dev.en" }\ntest = { source = "test.de", reference = "test.en" }\n'
@@ -172,10 +172,10 @@ def test_models_alone(command: Command, study: Path) -> None:
     assert re.search(r"^ +120  one +[\d,]+ +[\d.]+ ± [\d.]+ +[\d.]+ ± [\d.]+$", out.decode(), re.M)
 
 
-def test_a_fault_leaves_no_output_of_before(
+def test_a_failure_removes_the_previous_output(
     warned: Callable[[str], AbstractContextManager[None]], tmp_path: Path
 ) -> None:
-    """What was made from other inputs is not taken for the result."""
+    """Outputs of other inputs must not be mistaken for the result."""
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("old")
     (folder / "inner").mkdir(parents=True)
@@ -188,8 +188,8 @@ def test_a_fault_leaves_no_output_of_before(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_p_is_that_of_the_files(command: Command, tmp_path: Path) -> None:
-    """Of seeds that failed there are none."""
+def test_p_values_are_computed_from_the_output_files(command: Command, tmp_path: Path) -> None:
+    """Seeds that failed have no p-value."""
     from moses_io.filters import Filters
     from rerank.experiment.studies.run import compare
 
@@ -211,7 +211,7 @@ def test_p_is_that_of_the_files(command: Command, tmp_path: Path) -> None:
 
 @pytest.fixture
 def coded(study: Path) -> Path:
-    """A study without models whose only feature is a program beside its file: twice the words of a candidate."""
+    """A study without models. Its only feature is a program in its folder: twice the words of a candidate."""
     tables = study.read_text().replace("[60, ", "[").replace("seeds = 2", "seeds = 1")
     head = tables.partition("[study.systems]")[0]
     tuning = tables.partition("[tuning]")[2]
@@ -223,7 +223,7 @@ def coded(study: Path) -> Path:
     return study
 
 
-def test_a_program_beside_the_study_runs_wherever_it_is_called(
+def test_programs_run_in_the_folder_of_the_study_file(
     command: Command, coded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(coded.parent / "sub")
@@ -235,7 +235,7 @@ def test_a_program_beside_the_study_runs_wherever_it_is_called(
     assert found == [2 * len(line.split(" ||| ")[1].split()) for line in scored]
 
 
-def test_a_cell_finds_the_program_when_it_runs_alone(
+def test_a_cell_that_runs_alone_finds_the_program(
     command: Command, coded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(coded.parent)
