@@ -67,7 +67,7 @@ def test_weights_for_other_features_are_an_error(command: Command, write: Write)
 @pytest.mark.parametrize("label", ["Other=rest", "Rest=length"])
 def test_other_labels_for_rest_are_errors(command: Command, write: Write, label: str) -> None:
     status, _, err = scored(command, write, label)
-    assert status == 2 and ("for the feature rest" in err or "expected length" in err)
+    assert status == 2 and ("rest needs the label Rest" in err or "reserved for the feature rest" in err)
 
 
 def test_two_different_sparse_weight_files_give_a_warning(

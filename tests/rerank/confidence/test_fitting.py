@@ -100,7 +100,7 @@ def test_fit_to_another_metric(fitted: Any, tmp_path: Path) -> None:
         100 * float(chrf3.formula.score(np.array(chrf3.counter([reference])(ranking.best.text))))
         for reference, ranking in zip(references[0], rankings(fitted), strict=True)
     ]
-    assert measured.metric == "chrf3" and measured.outcome
+    assert measured.metric == "chrF3" and measured.outcome
     assert measured.outcome.actual == pytest.approx(actual)
     assert measured.outcome.expected.mean() == pytest.approx(np.mean(actual), abs=2)
     one, other = read_confidence(str(path)), read_confidence(str(fitted.confidence))

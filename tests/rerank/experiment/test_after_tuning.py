@@ -375,10 +375,10 @@ def test_another_confidence_metric_repeats_only_the_estimation(command: Command,
     test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
     printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
     assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
-    assert "Confidence estimation: expected > actual chrf of a sentence" in printed
-    assert re.search(r"^  expected   chrf \d+\.\d", printed, re.MULTILINE)
+    assert "Confidence estimation: expected > actual chrF2 of a sentence" in printed
+    assert re.search(r"^  expected   chrF2 \d+\.\d", printed, re.MULTILINE)
     page = (folder / "work" / "report.html").read_text()
-    assert "expected chrf</text>" in page
+    assert "expected chrF2</text>" in page
 
 
 @pytest.mark.parametrize(("name", "stage"), [("CONFIDENCE_FORMAT", "estimate confidence"), ("GAIN_FORMAT", "tune")])

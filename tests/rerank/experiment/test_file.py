@@ -69,16 +69,16 @@ def test_read_an_experiment_file(tmp_path: Path) -> None:
     assert list(experiment.features.values()) == parse_requests(features, str(tmp_path))
     assert list(experiment.features) == ["NMT", "Old", "Both", "LMbig", "Len", "Opus"]
     assert experiment.tuning.tuning == settle({"seed": 7})
-    assert experiment.tuning.caution == FoldSettings(5, fallback=True)
+    assert experiment.tuning.fold_settings == FoldSettings(5, fallback=True)
     assert experiment.tuning.confidence == "bleu"
     path.write_text(f'{EXPERIMENT}metric = "ter"\n')
     assert read_experiment(str(path)).tuning.confidence == "ter"
     path.write_text(f'{EXPERIMENT}metric = "ter"\nconfidence = "chrf3"\n')
     assert read_experiment(str(path)).tuning.confidence == "chrf3"
     path.write_text(f"{EXPERIMENT}folds = 0\n")
-    assert read_experiment(str(path)).tuning.caution == FoldSettings()
+    assert read_experiment(str(path)).tuning.fold_settings == FoldSettings()
     path.write_text(EXPERIMENT.partition("[features]")[0])
-    assert read_experiment(str(path)).tuning.caution == FoldSettings()
+    assert read_experiment(str(path)).tuning.fold_settings == FoldSettings()
 
 
 def test_a_comma_in_the_path_of_a_feature_with_parts_is_an_error(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_sentences_with_shifts() -> None:
 
 @pytest.mark.slow
 def test_long_sentences_with_shifts() -> None:
-    assert_as_sacrebleu(pairs(3, 80, 20, 60) + pairs(4, 1, 100, 150))
+    assert_as_sacrebleu(pairs(3, 40, 20, 50) + pairs(4, 1, 80, 120))
 
 
 def test_the_limit_on_checked_shifts() -> None:
