@@ -90,11 +90,8 @@ def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resourc
 
     The list of dev has the candidates of the largest size until the size is chosen.
     """
-    weights, start, folds = (
-        experiment.shortlist_weights,
-        experiment.initial_weights,
-        experiment.tuning.fold_settings.folds,
-    )
+    weights, start = experiment.shortlist_weights, experiment.initial_weights
+    folds = experiment.tuning.fold_settings.folds
     lists, metric = experiment.lists("dev"), experiment.tuning.tuning.metric
     tuning, sizes = settle({"metric": metric}), (entry.size,) if entry.size else SIZES
     short, longest = experiment.result("dev.shortlist.gz"), experiment.result("dev.longest.nbest.gz")

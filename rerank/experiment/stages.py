@@ -226,7 +226,6 @@ class _Record:
 def _open_record(path: Path, stages: Sequence[Stage]) -> _Record:
     """Read the record, check the files of all stages, and remove what a killed run left."""
     record = _Record(path)
-    _check_outputs(stages)
     _check_files(stages, record)
     for written in (path, *(Path(output) for stage in stages for output in stage.outputs)):
         remove_temporaries(written)
@@ -323,6 +322,7 @@ def _ready(waiting: Sequence[Stage], running: Sequence[Stage], needs: Mapping[st
 
 
 def _check_files(stages: Sequence[Stage], record: _Record) -> None:
+    _check_outputs(stages)
     made = {Path(path) for stage in stages for path in stage.outputs}
     for stage in stages:
         for path in map(Path, stage.inputs):
