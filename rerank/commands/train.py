@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
     from features.models.folder import check_free
     from features.models.training.request import TrainingFiles, TrainingRequest, synthetic_files, train_model
     from moses_io.files.text import ParallelFiles
-    from rerank.experiment.entries import members
+    from rerank.experiment.model_entries import members
     from rerank.experiment.workers import do_all
 
     settings = read_settings(arguments.set, "KEY=VALUE")

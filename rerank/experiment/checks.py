@@ -59,8 +59,8 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
             read_moses_output(files.moses_output, files.source, experiment.tuning.filters.marks)
-        read = [each.parts for each in experiment.requests(name) if each.row.takes in ("files", "weights")]
-        for path in itertools.chain.from_iterable(read):
+        paths_by_feature = [each.parts for each in experiment.requests(name) if each.row.takes in ("files", "weights")]
+        for path in itertools.chain.from_iterable(paths_by_feature):
             check_plain(path)
         if files.nbest != to_make:
             _check_list(experiment, files, len(source))

@@ -142,8 +142,8 @@ class Clock(Generic[Step]):
         left = self.left()
         if left is None or stage.work is None or self._watcher:
             return ""
-        own = _expected(stage, self._ratios())
-        return f"{f' ({_rounded(own)})' if own >= 60 else ''}, {time_left(left)}"
+        stage_seconds = _expected(stage, self._ratios())
+        return f"{f' ({_rounded(stage_seconds)})' if stage_seconds >= 60 else ''}, {time_left(left)}"
 
     def end(self, name: str) -> None:
         """End the time of a stage."""
@@ -169,8 +169,8 @@ class Clock(Generic[Step]):
         if self._unknown or any(stage.work is None for stage in self.waiting):
             return None
         now, waiting, ratios, total = self._now(), list(self.waiting), self._ratios(), 0.0
-        under_way = [timing for timing in self._timings.values() if timing.ended is None]
-        running = {each.stage.name: (each.left(ratios[each.work.kind], now), each.stage) for each in under_way}
+        active = [timing for timing in self._timings.values() if timing.ended is None]
+        running = {each.stage.name: (each.left(ratios[each.work.kind], now), each.stage) for each in active}
         while True:
             while len(running) < self._jobs:
                 stage = self._choose(waiting, [other for _, other in running.values()])

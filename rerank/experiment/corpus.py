@@ -161,9 +161,9 @@ def count_monolingual(path: str, pairs: float) -> tuple[int, int]:
 
 
 @lru_cache(10)
-def _first_lines(path: str, most: int, _changed: int, _bytes: int) -> tuple[int, int]:
+def _first_lines(path: str, limit: int, _changed: int, _bytes: int) -> tuple[int, int]:
     with open_input(path) as stream:
-        lengths = [length for line in islice(stream, most) if 0 < (length := len(line.split())) <= LONGEST]
+        lengths = [length for line in islice(stream, limit) if 0 < (length := len(line.split())) <= LONGEST]
     return len(lengths), sum(lengths)
 
 
@@ -178,8 +178,8 @@ def _perplexities(target: str, text: str, dev: str, _versions: tuple[tuple[int, 
 @lru_cache(2)
 def _inspect(train: ParallelFiles, dev: ParallelFiles, _versions: tuple[tuple[int, int], ...]) -> Corpus:
     pairs, training = _count(train)
-    dev_pairs, held = _count(dev)
-    source, target = (_side(*counts) for counts in zip(training, held, strict=True))
+    dev_pairs, dev_counts = _count(dev)
+    source, target = (_side(*counts) for counts in zip(training, dev_counts, strict=True))
     corpus = Corpus(pairs=pairs, dev=dev_pairs, source=source, target=target)
     if not corpus.subwords:
         return corpus
@@ -203,8 +203,8 @@ def _count(files: ParallelFiles) -> tuple[int, tuple[Counter[str], Counter[str]]
 def _side(training: Counter[str], dev: Counter[str]) -> Side:
     known = {word for word, count in training.items() if count >= Training().min_frequency}
     unknown = sum(count for word, count in dev.items() if word not in known) / max(1, dev.total())
-    letters = len({letter for word in training for letter in word})
-    return Side(words=training.total(), vocabulary=len(known), letters=letters, unknown=unknown)
+    characters = len({character for word in training for character in word})
+    return Side(words=training.total(), vocabulary=len(known), letters=characters, unknown=unknown)
 
 
 def _subwords_per_word(counts: Counter[str], number: int) -> float:

@@ -8,7 +8,8 @@ from features.request import FeatureRequest
 from moses_io.files.text import ParallelFiles
 from moses_io.filters import Filters
 from moses_io.input_filters import UNFILTERED, InputFilters
-from rerank.experiment.entries import SELECTION, SET, UNNAMED, ModelEntry, NbestFiles, ShortlistEntry, translating
+from rerank.experiment.entries import SELECTION, SET, UNNAMED, NbestFiles, ShortlistEntry
+from rerank.experiment.model_entries import ModelEntry, translating
 from rerank.systems.translations import CandidateRequest, list_name
 from rerank.tuners.table import Tuning
 from rerank.tuning.tune import FoldSettings

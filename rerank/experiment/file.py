@@ -15,25 +15,27 @@ from rerank.experiment.entries import (
     BACK_TRANSLATION,
     SELECTION,
     SET,
-    Groups,
-    ModelEntry,
     ShortlistEntry,
-    expand_feature,
-    expand_models,
-    find_pretrained,
-    grouped,
-    known_folder,
     read_back_translation,
     read_corpus,
-    read_model,
     read_monolingual,
     read_pretrained,
     read_set,
     read_shortlist,
     read_tests,
-    translating,
 )
 from rerank.experiment.experiment import Experiment, TuningEntry, Unplanned
+from rerank.experiment.model_entries import (
+    Groups,
+    ModelEntry,
+    expand_feature,
+    expand_models,
+    find_pretrained,
+    grouped,
+    known_folder,
+    read_model,
+    translating,
+)
 from rerank.experiment.recipe import LABELS, Recipe
 from rerank.experiment.toml import (
     INPUT_FILTER,
@@ -123,9 +125,10 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     check_names([*translating(models), *(each.name for each in translators)], texts)
     pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
     models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
+    requests = {name: entry.request for name, entry in models.items()}
     return Experiment(
         train=train,
-        monolingual=read_monolingual(corpus, folder, models, unplanned is not None),
+        monolingual=read_monolingual(corpus, folder, requests, unplanned is not None),
         back_translation=read_back_translation(corpus, unplanned is not None),
         dev=dev,
         selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
@@ -169,7 +172,7 @@ def _time(key: str, value: Any, most: float) -> float:
     return float(value)
 
 
-def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) -> Experiment:
+def with_recipe(tables: Unplanned, recipe: Recipe, comments: Sequence[str] = ()) -> Experiment:
     """Return the experiment with the models of a recipe.
 
     Features and labels of the shortlist are added to those of the tables. The tables `[tuning]` and `[report]`
@@ -178,7 +181,7 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     Args:
         tables: tables of the experiment file.
         recipe: models, their settings and features.
-        remarks: comment lines that describe the models.
+        comments: comment lines that describe the models.
 
     Raises:
         InputError: a feature or a setting of the tables does not fit the models.
@@ -202,7 +205,7 @@ def with_recipe(tables: Unplanned, recipe: Recipe, remarks: Sequence[str] = ()) 
     if code := next((each.folder for each in experiment.features.values() if runs_code(each.text)), ""):
         files["code"] = os.path.relpath(code, new)
     written = {**files, "output": ".", **whole, "features": texts}
-    text = write_experiment(written, {"": HEAD, "models": (*recipe.remarks, *remarks)})
+    text = write_experiment(written, {"": HEAD, "models": (*recipe.comments, *comments)})
     return replace(experiment, text=text)
 
 

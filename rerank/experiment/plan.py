@@ -170,14 +170,14 @@ def _make_plan(
         checks = sum(costs.reading(name).seconds for name in planned.sets)
         return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
 
-    most, most_apply = 60 * unplanned.minutes * (1 - RESERVE), unplanned.apply_seconds
+    max_seconds, max_apply_seconds = 60 * unplanned.minutes * (1 - RESERVE), unplanned.apply_seconds
 
     def fits(steps: Steps, scope: Scope) -> bool:
         seconds, apply_seconds = expected(steps, scope)
-        return seconds <= most and (most_apply is None or apply_seconds <= most_apply)
+        return seconds <= max_seconds and (max_apply_seconds is None or apply_seconds <= max_apply_seconds)
 
     steps, scope = search(corpus, fits, _scopes(experiment))
-    return Plan(unplanned.minutes, most_apply, corpus, steps, scope, factors, *expected(steps, scope), size)
+    return Plan(unplanned.minutes, max_apply_seconds, corpus, steps, scope, factors, *expected(steps, scope), size)
 
 
 def search(
@@ -237,9 +237,9 @@ def _steps_of(depths: dict[str, Depth], fits: Callable[[Steps], bool]) -> Steps:
     return steps
 
 
-def _largest(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number from 1 to `most` that fits, or 0, if larger numbers fit less than smaller ones."""
-    low, high = 0, most
+def _largest(maximum: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number from 1 to `maximum` that fits, or 0, if larger numbers fit less than smaller ones."""
+    low, high = 0, maximum
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
@@ -317,5 +317,5 @@ def _unplanned(experiment: Experiment) -> Unplanned:
 
 def _scopes(experiment: Experiment) -> tuple[Scope, ...]:
     """Return the possible scopes. Some features are for the decoder's own candidates only."""
-    own = any(request.row.of_decoder for request in experiment.features.values())
-    return tuple(scope for scope in SCOPES if not (own and scope.translations))
+    decoder_only = any(request.row.of_decoder for request in experiment.features.values())
+    return tuple(scope for scope in SCOPES if not (decoder_only and scope.translations))

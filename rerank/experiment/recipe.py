@@ -114,7 +114,7 @@ class Recipe:
     Attributes:
         models: the table `[models]`.
         features: the table `[features]`.
-        remarks: comment lines that describe the corpus and the models.
+        comments: comment lines that describe the corpus and the models.
         shortlist: the table `[shortlist]`, or empty if there is none.
         report: the table `[report]`, or empty if there is none.
         monolingual: whether models also train on the monolingual text of the experiment.
@@ -122,7 +122,7 @@ class Recipe:
 
     models: dict[str, dict[str, Any]]
     features: dict[str, str]
-    remarks: tuple[str, ...]
+    comments: tuple[str, ...]
     shortlist: dict[str, Any] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
     monolingual: bool = False
@@ -186,7 +186,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     return Recipe(
         models=models,
         features=features | {"Consensus": "consensus:chrf"},
-        remarks=(*_remarks(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
+        comments=(*_corpus_comments(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
         shortlist={"features": late, "size": SHORTLIST} if late else {},
         report={} if scope.ablation else {"ablation": False},
         monolingual=LANGUAGE_MODEL in epochs,
@@ -300,7 +300,7 @@ def _adapt(corpus: Corpus, epochs: int) -> int:
     return min(ADAPT, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
 
 
-def _remarks(corpus: Corpus) -> tuple[str, ...]:
+def _corpus_comments(corpus: Corpus) -> tuple[str, ...]:
     """Return comment lines that describe the corpus."""
     source, target = corpus.source, corpus.target
     return (

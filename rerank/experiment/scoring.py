@@ -80,9 +80,9 @@ def _score(
         stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, apart=True, work=work))
     columns = [stage.outputs[0] for stage in stages]
     action = partial(join_features, nbest, columns, scored)
-    place = name if scored == experiment.whole(name) else f"{name} shortlist"
+    target = name if scored == experiment.whole(name) else f"{name} shortlist"
     work = costs.reading(name, size)
-    return [*stages, Stage(f"join {place}", (nbest, *columns), None, (scored,), action, apart=True, work=work)]
+    return [*stages, Stage(f"join {target}", (nbest, *columns), None, (scored,), action, apart=True, work=work)]
 
 
 def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resources, costs: Costs) -> list[Stage]:

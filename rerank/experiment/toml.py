@@ -55,10 +55,10 @@ def parse_toml(content: bytes, path: str) -> dict[str, Any]:
     return table
 
 
-def as_table(value: Any, place: str) -> dict[str, Any]:
-    """Return a value that is a table. Raise `InputError`, with the key `place`, if it is not."""
+def as_table(value: Any, key: str) -> dict[str, Any]:
+    """Return a value that is a table. Raise `InputError`, with the key `key`, if it is not."""
     if not isinstance(value, dict):
-        raise InputError(f"{place}: expected a table, found {value!r}")
+        raise InputError(f"{key}: expected a table, found {value!r}")
     return value
 
 
@@ -111,26 +111,26 @@ INPUT_FILTER = "input_filter"
 SECTIONS = ("models", "pretrained", "features", "shortlist", "tuning", "report")
 """Tables that get a header and one line per entry. Other tables are written on one line."""
 
-Remarks = Mapping[str, Sequence[str]]
+Comments = Mapping[str, Sequence[str]]
 """Comment lines by the key that they precede, `TABLE.KEY` inside `SECTIONS`.
 
 The empty key is the top of the file, and `TABLE.` the end of a table.
 """
 
 
-def write_experiment(values: Mapping[str, Any], remarks: Remarks) -> str:
+def write_experiment(values: Mapping[str, Any], comments: Comments) -> str:
     """Return the text of an experiment file. `read_toml` reads `values` from it."""
-    blocks = [_remarks(remarks, "")]
+    blocks = [_comment_lines(comments, "")]
     tables = {key: value for key, value in values.items() if key in SECTIONS or isinstance(value, list)}
     for key, value in values.items():
         if key not in tables:
-            if key in remarks:
-                blocks.append(_remarks(remarks, key))
+            if key in comments:
+                blocks.append(_comment_lines(comments, key))
             blocks[-1] += entry(key, value)
     for key, value in tables.items():
         each = [(f"[[{key}]]", table) for table in value] if isinstance(value, list) else [(f"[{key}]", value)]
-        bodies = [f"{header}\n{_lines(key, table, remarks)}" for header, table in each]
-        blocks.append(_remarks(remarks, key) + "\n".join(bodies))
+        bodies = [f"{header}\n{_lines(key, table, comments)}" for header, table in each]
+        blocks.append(_comment_lines(comments, key) + "\n".join(bodies))
     return "\n".join(block for block in blocks if block)
 
 
@@ -156,13 +156,13 @@ def with_paths(value: Any, change: Callable[[str], str]) -> Any:
     return value if isinstance(value, bool) else change(value)
 
 
-def _lines(key: str, table: Mapping[str, Any], remarks: Remarks) -> str:
-    entries = "".join(_remarks(remarks, f"{key}.{name}") + entry(name, each) for name, each in table.items())
-    return entries + _remarks(remarks, f"{key}.")
+def _lines(key: str, table: Mapping[str, Any], comments: Comments) -> str:
+    entries = "".join(_comment_lines(comments, f"{key}.{name}") + entry(name, each) for name, each in table.items())
+    return entries + _comment_lines(comments, f"{key}.")
 
 
-def _remarks(remarks: Remarks, key: str) -> str:
-    return "".join(f"# {line}\n" for line in remarks.get(key, ()))
+def _comment_lines(comments: Comments, key: str) -> str:
+    return "".join(f"# {line}\n" for line in comments.get(key, ()))
 
 
 def entry(key: str, value: Any) -> str:
@@ -201,8 +201,10 @@ def feature_texts(experiment: Mapping[str, Any]) -> dict[str, str]:
 
 def is_own(path: str) -> bool:
     """Return whether a file belongs to the current user and is inside the working folder, after resolving links."""
-    place = Path(path).resolve()
-    return place.is_relative_to(Path.cwd().resolve()) and place.is_file() and place.stat().st_uid == os.geteuid()
+    resolved = Path(path).resolve()
+    return (
+        resolved.is_relative_to(Path.cwd().resolve()) and resolved.is_file() and resolved.stat().st_uid == os.geteuid()
+    )
 
 
 def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
@@ -217,9 +219,9 @@ def check_code(experiment: Mapping[str, Any], path: str, allow: bool) -> None:
         InputError: a feature runs code without permission. The message names it.
     """
     features = feature_texts(experiment)
-    foreign = [label for label, text in features.items() if runs_code(text)]
-    if foreign and not allow and not is_own(path):
-        label = foreign[0]
+    with_code = [label for label, text in features.items() if runs_code(text)]
+    if with_code and not allow and not is_own(path):
+        label = with_code[0]
         where = "in a file that is not the user's own in the working folder"
         raise InputError(
             f"feature {shown(label)}, {shown(features[label])}, runs code {where}. --allow-code permits it"

@@ -120,13 +120,13 @@ class Workers:
         """Run an action in a separate process. Its lines on stderr begin with `name`."""
         context = multiprocessing.get_context("spawn")
         slot = self._slots.pop(0)
-        ours, theirs = context.Pipe(duplex=False)
-        state = (theirs, _SAFE_PATH in os.environ, shows_progress())
+        receiver, sender = context.Pipe(duplex=False)
+        state = (sender, _SAFE_PATH in os.environ, shows_progress())
         process = context.Process(target=_work, args=(name, action, *state))
         with _environment({_SAFE_PATH: "1"} | _share(slot, self.jobs)), _interrupts_deferred():
             process.start()
-            theirs.close()
-            self._running[process.sentinel] = _Running(name, slot, process, ours)
+            sender.close()
+            self._running[process.sentinel] = _Running(name, slot, process, receiver)
 
     def wait(self) -> str:
         """Wait until an action has ended, and return its name.

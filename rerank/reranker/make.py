@@ -82,7 +82,7 @@ class Ingredients:
 
 def make_reranker(ingredients: Ingredients, folder: str) -> None:
     """Make the folder of a reranker with its card. See `write_folder`."""
-    tuned, *_ = _remarks(ingredients.weights)
+    tuned, *_ = _comments(ingredients.weights)
     manifest = write_folder(
         Path(folder),
         ingredients.requests,
@@ -130,13 +130,13 @@ def _language(path: str) -> str:
 
 def gains(ingredients: Ingredients) -> list[str]:
     """Return the lines on the gain of tuning on dev, the first block of each report, and the ablation table."""
-    _, *lines = _remarks(ingredients.weights)
+    _, *lines = _comments(ingredients.weights)
     for name, path in ingredients.reports:
         lines += ["", f"{name}:", *_first_block(read_lines(path))]
     return [*lines, "", *read_lines(ingredients.ablation)] if ingredients.ablation else lines
 
 
-def _remarks(weights: str) -> list[str]:
+def _comments(weights: str) -> list[str]:
     """Return the comment lines of a weight file that `tune` wrote: signature and results."""
     return [line[2:] for line in read_lines(weights) if line.startswith("# ")]
 

@@ -211,7 +211,7 @@ class Choice:
     folds: tuple[Array, ...]
 
     @property
-    def remark(self) -> str:
+    def comment(self) -> str:
         """Comment line above the weights in their file."""
         if self.method.tuner == INITIAL:
             return f"{INITIAL} are kept: they score higher on sentences not used for tuning"
@@ -307,7 +307,7 @@ def choose_and_log(
     validated = compare(formula, measured, folds, old=choice.old, new=choice.nested, weights=choice.folds)
     validated.report(new, f"{formula.name} {measured}, nested", "initial weights, or other weights tuned again")
     if choice.method.tuner == INITIAL:
-        log.info(choice.remark)
+        log.info(choice.comment)
     return choice, validated
 
 

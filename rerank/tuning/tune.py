@@ -167,7 +167,7 @@ def tune(
     if (fold_settings.folds and tuning.tuner != AUTO) or fold_settings.ablate:
         check_folds(folds, sentences)
     new = [name for name, _ in space.dense if name not in weights]
-    vector, validated, choice, remarks = _find(problem, tuning, new, fold_settings, other)
+    vector, validated, choice, comments = _find(problem, tuning, new, fold_settings, other)
     chosen_on = f"|folds:{validated.folds}{'|chosen:elsewhere' if other else ''}" if choice and validated else ""
     measured = f"metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
     gain = _gain(problem, vector, validated, choice, f"{tuning.signature}{chosen_on}|{measured}")
@@ -177,7 +177,7 @@ def tune(
     log.info(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     tuned = with_unseen(space.weights(vector), weights, space)
-    write_weights(output, tuned, [gain.signature, gained, *sparse, *remarks], content.untuneable)
+    write_weights(output, tuned, [gain.signature, gained, *sparse, *comments], content.untuneable)
     if fold_settings.ablate:
         log_ablation(problem, tuning, folds)
     return gain
@@ -194,7 +194,7 @@ def _find(
     """
     if tuning.tuner == AUTO:
         choice, measured = choose_and_log(problem, tuning, new, fold_settings.folds or FOLDS, other)
-        return choice.weights, measured, choice, [choice.remark]
+        return choice.weights, measured, choice, [choice.comment]
     validated = _cross_validate_new(problem, tuning, new, fold_settings.folds) if fold_settings.folds else None
     with progress_bar(f"tune by {tuning.tuner}", None):
         tuned = run(problem, tuning)

@@ -19,10 +19,10 @@ from moses_io.input_filters import InputFilters
 from moses_io.nbest import read_nbest, without_marks
 from rerank.linear.candidates import FeatureSpace
 
-SOME = 10_000
+SAMPLE_SIZE = 10_000
 """Maximum lines of a text whose words are counted, and maximum words of an n-gram model."""
 
-JOINED = InputFilters(",".join(form.filter for form in SUBWORDS))
+JOIN_SUBWORDS = InputFilters(",".join(form.filter for form in SUBWORDS))
 """Filters that join subwords, so that words of references can be compared with subwords of lists."""
 
 Words = Counter[str]
@@ -72,7 +72,7 @@ def read_list(path: str) -> ListContent:
     forms = Forms()
     for sentence_list in without_marks(read_nbest(path)):
         first = sentence_list.hypotheses[0]
-        texts = [tokens(JOINED(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
+        texts = [tokens(JOIN_SUBWORDS(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
         sentences.append(sentence_list.sentence)
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
@@ -95,9 +95,9 @@ def read_text(path: str) -> Text:
     return Text(path, sum(1 for _ in numbered_lines(path)))
 
 
-def likeness(content: ListContent, text: Text) -> float:
+def length_correlation(content: ListContent, text: Text) -> float:
     """Return Pearson's correlation of line lengths and mean candidate lengths, or 0 if one of them does not vary."""
-    rows = [len(row) for row in _rows(text.path, content.lines)]
+    rows = [len(row) for row in _token_rows(text.path, content.lines)]
     pair = np.array([content.lengths, np.array(rows)[content.sentences]])  # (2, n)
     return float(np.corrcoef(pair)[0, 1]) if pair.std(axis=1).all() else 0.0
 
@@ -107,18 +107,18 @@ def is_translation(content: ListContent, text: Text) -> bool:
 
     Lines of sentences that are not in the list are ignored.
     """
-    rows = _rows(text.path, content.lines)
+    rows = _token_rows(text.path, content.lines)
     hashes = [_hash(sentence, rows[sentence]) for sentence in content.sentences.tolist()]
     return bool(np.isin(hashes, content.candidates).all())
 
 
 def count_words(path: str) -> Words:
-    """Count the words in the first `SOME` lines of a text."""
-    return Words(word for row in _rows(path, SOME) for word in row)
+    """Count the words in the first `SAMPLE_SIZE` lines of a text."""
+    return Words(word for row in _token_rows(path, SAMPLE_SIZE) for word in row)
 
 
 def read_unigrams(path: str) -> set[str]:
-    """Return the `SOME` most probable words of an n-gram model in ARPA format.
+    """Return the `SAMPLE_SIZE` most probable words of an n-gram model in ARPA format.
 
     Rare words are left out, because a large model has words of many languages.
     """
@@ -132,10 +132,10 @@ def read_unigrams(path: str) -> set[str]:
         logarithm, word, *_ = [*tokens(text.replace("\t", " ")), "", ""]
         if inside and (value := number(logarithm)) is not None:
             unigrams.append((value, word))
-    return {word for _, word in heapq.nlargest(SOME, unigrams)}
+    return {word for _, word in heapq.nlargest(SAMPLE_SIZE, unigrams)}
 
 
-def share(words: Words, known: Set[str]) -> float:
+def coverage(words: Words, known: Set[str]) -> float:
     """Return the fraction of running words that are known, 0 … 1."""
     return sum(count for word, count in words.items() if word in known) / max(1, words.total())
 
@@ -145,26 +145,26 @@ def _hash(sentence: int, text: Sequence[str]) -> int:
     return hash((sentence, *text))
 
 
-def _rows(path: str, most: int) -> list[list[str]]:
-    return [tokens(JOINED(line)) for line in islice(input_lines(path), most)]
+def _token_rows(path: str, limit: int) -> list[list[str]]:
+    return [tokens(JOIN_SUBWORDS(line)) for line in islice(input_lines(path), limit)]
 
 
-CORRELATED = 0.5
-"""Minimum `likeness` of a text and its list. For unrelated texts it is near 0."""
+MIN_CORRELATION = 0.5
+"""Minimum `length_correlation` of a text and its list. For unrelated texts it is near 0."""
 
-FOREIGN = 0.85
+MAX_SOURCE_OVERLAP = 0.85
 """Maximum word overlap of a source with the candidates, relative to the overlap of the references."""
 
-NEARLY = 0.85
+MIN_AGREEMENT = 0.85
 """Minimum agreement of a reference with the candidates, relative to the text that agrees best.
 
 The ratio is 0.78 to 0.82 for references without tokenization, and about 0.9 if only the case of first words differs.
 """
 
-MARGIN = 0.05
+COVERAGE_MARGIN = 0.05
 """Maximum loss of coverage of dev's words, 0 … 1, for which a longer corpus is preferred."""
 
-KNOWN = 1 / 3
+MIN_COVERAGE = 1 / 3
 """Minimum fraction of dev's running words that a training text of the same language covers."""
 
 
@@ -198,12 +198,12 @@ class Languages:
 
     def is_source(self, known: Set[str]) -> bool:
         """Return whether a vocabulary covers more of the source side of dev than of its target side."""
-        return share(self.source, known) > share(self.target, known)
+        return coverage(self.source, known) > coverage(self.target, known)
 
     def is_target(self, words: Words) -> bool:
         """Return whether words are of the target language only, by the words of dev."""
-        in_source, in_target = (share(words, side.keys()) for side in (self.source, self.target))
-        return share(self.target, words.keys()) > KNOWN and in_source < FOREIGN * in_target
+        in_source, in_target = (coverage(words, side.keys()) for side in (self.source, self.target))
+        return coverage(self.target, words.keys()) > MIN_COVERAGE and in_source < MAX_SOURCE_OVERLAP * in_target
 
     def split(self, texts: Sequence[Text]) -> TextsByLanguage:
         """Divide texts by language."""
@@ -218,7 +218,7 @@ def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
     """
     long_enough = sorted((text for text in texts if text.lines >= content.lines), key=lambda text: text.lines)
     for _, group in groupby(long_enough, key=lambda text: text.lines):
-        if fitting := [text for text in group if likeness(content, text) > CORRELATED]:
+        if fitting := [text for text in group if length_correlation(content, text) > MIN_CORRELATION]:
             return fitting
     return []
 
@@ -229,14 +229,14 @@ def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> TextsByL
     References share the most words. If no text shares clearly less, or there is only one text, all texts are
     references.
     """
-    shares = {text: share(content.words, count_words(text.path).keys()) for text in texts}
+    shares = {text: coverage(content.words, count_words(text.path).keys()) for text in texts}
     low, high = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
-    middle = (low + high) / 2 if low < FOREIGN * high else 0.0
+    middle = (low + high) / 2 if low < MAX_SOURCE_OVERLAP * high else 0.0
     sources = tuple(text for text in texts if shares[text] < middle)
     return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
-def without_unlike(content: ListContent, split: TextsByLanguage) -> TextsByLanguage:
+def drop_dissimilar_references(content: ListContent, split: TextsByLanguage) -> TextsByLanguage:
     """Drop references that agree clearly less with the candidates than the best text.
 
     They are not tokenized, or have tags instead of words.
@@ -246,10 +246,11 @@ def without_unlike(content: ListContent, split: TextsByLanguage) -> TextsByLangu
     """
     counts = {text: count_words(text.path) for text in (*split.sources, *split.references)}
     agreement = {
-        text: share(content.words, words.keys()) * share(words, content.words.keys()) for text, words in counts.items()
+        text: coverage(content.words, words.keys()) * coverage(words, content.words.keys())
+        for text, words in counts.items()
     }
-    least = NEARLY * max(agreement.values(), default=0.0)
-    return replace(split, references=tuple(text for text in split.references if agreement[text] >= least))
+    minimum = MIN_AGREEMENT * max(agreement.values(), default=0.0)
+    return replace(split, references=tuple(text for text in split.references if agreement[text] >= minimum))
 
 
 def parallel_groups(texts: Sequence[Text]) -> list[list[Text]]:
@@ -264,17 +265,17 @@ def closest_pair(languages: Languages, group: Sequence[Text]) -> tuple[Text, Tex
 
     Returns:
         Source text, target text, and the mean of their coverages of dev, 0 … 1. None if a language has no text or a
-        coverage is not above `KNOWN`.
+        coverage is not above `MIN_COVERAGE`.
     """
     split = languages.split(group)
-    source, known_source = _closest(languages.source, split.sources)
-    target, known_target = _closest(languages.target, split.references)
-    if source is None or target is None or min(known_source, known_target) <= KNOWN:
+    source, source_coverage = _closest(languages.source, split.sources)
+    target, target_coverage = _closest(languages.target, split.references)
+    if source is None or target is None or min(source_coverage, target_coverage) <= MIN_COVERAGE:
         return None
-    return source, target, (known_source + known_target) / 2
+    return source, target, (source_coverage + target_coverage) / 2
 
 
-def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
+def alignment_fault(path: str, corpus: ParallelFiles) -> str:
     """Return why a word alignment is not used for a corpus, or an empty string if it is used."""
     source_lengths, target_lengths = array("i"), array("i")
     for source, target in parallel_lines(corpus.source, corpus.target):
@@ -289,6 +290,6 @@ def fault_of_alignment(path: str, corpus: ParallelFiles) -> str:
 
 def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:
     """Return the text that covers the words best, and its coverage, or None and 0 if there is no text."""
-    shares = [share(words, count_words(text.path).keys()) for text in texts]
-    known = max(shares, default=0.0)
-    return (texts[shares.index(known)] if shares else None), known
+    shares = [coverage(words, count_words(text.path).keys()) for text in texts]
+    best = max(shares, default=0.0)
+    return (texts[shares.index(best)] if shares else None), best

@@ -20,7 +20,7 @@ HEAD = (
     "Experiment file, written by `moses-rerank init`. `moses-rerank run` with this file runs the whole experiment.",
     "A second run repeats only the stages whose inputs have changed. Paths are relative to the folder of this file.",
 )
-REMARKS = {
+COMMENTS = {
     "minutes": (
         "Time of a run in minutes. `run` chooses models and features for it and writes them to experiment.toml in the",
         "folder of results. To name models, remove this key, copy the tables from there, and replace [features].",
@@ -75,31 +75,33 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     folder = Path(output).resolve().parent
     files = moved(files, Path.cwd(), folder)
     models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("folders"))]
-    taken = {*LABELS.values(), "Consensus", *roles.space.columns}
-    ngrams, left_out = _ngrams(files.pop("ngrams"), taken, bool(roles.input_filter))
+    used_labels = {*LABELS.values(), "Consensus", *roles.space.columns}
+    ngrams, left_out = _ngrams(files.pop("ngrams"), used_labels, bool(roles.input_filter))
     joining = {INPUT_FILTER: roles.input_filter} if roles.input_filter else {}
     tuning = {"metric": "bleu"}
     values = {"minutes": round(MINUTES), "output": "work", **joining, **files, "features": ngrams, "tuning": tuning}
     experiment = experiment_of(values, folder)
     plan = assumed_plan(experiment)
-    planned = (*plan.recipe.remarks, *plan_lines(plan), ASSUMED) if not roles.input_filter else (FILTERED_FIRST,)
+    planned = (*plan.recipe.comments, *plan_lines(plan), ASSUMED) if not roles.input_filter else (FILTERED_FIRST,)
     joins = any("candidates" in settings for settings in plan.recipe.models.values())
-    remarks = {
-        **REMARKS,
+    comments = {
+        **COMMENTS,
         "": HEAD,
-        "minutes": (*REMARKS["minutes"], *planned),
-        "test": REMARKS["test"] if roles.tests else NO_TEST,
-        "features.": (*REMARKS["features."], *([] if joins else [SCORES]), *models, *left_out),
+        "minutes": (*COMMENTS["minutes"], *planned),
+        "test": COMMENTS["test"] if roles.tests else NO_TEST,
+        "features.": (*COMMENTS["features."], *([] if joins else [SCORES]), *models, *left_out),
     }
-    return _encoded(write_experiment(values, remarks), output)
+    return _encoded(write_experiment(values, comments), output)
 
 
-def _ngrams(paths: Sequence[str], taken: Collection[str], filtered: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+def _ngrams(
+    paths: Sequence[str], used_labels: Collection[str], filtered: bool
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return a feature per n-gram model by unused labels, or a comment per model that cannot be used.
 
     Args:
         paths: the n-gram models.
-        taken: labels that are in use.
+        used_labels: labels that are in use.
         filtered: whether lists are filtered. Then models, which may be of subwords, are not used.
     """
     if filtered:
@@ -110,7 +112,7 @@ def _ngrams(paths: Sequence[str], taken: Collection[str], filtered: bool) -> tup
     except InputError as error:
         return {}, tuple(printable(f"Omitted: kenlm:{path}; {error}.") for path in paths)
     labels = chain(["LM"] if len(paths) == 1 else [], (f"LM{number}" for number in count(1)))
-    free = (label for label in labels if label not in taken)
+    free = (label for label in labels if label not in used_labels)
     return {label: f"kenlm:{path}" for path, label in zip(paths, free, strict=False)}, ()
 
 

@@ -13,20 +13,20 @@ from moses_io.files.text import ParallelFiles
 from rerank.experiment.corpus import FEWEST_MONOLINGUAL
 from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
-    MARGIN,
+    COVERAGE_MARGIN,
     Languages,
     ListContent,
     Text,
     TextsByLanguage,
+    alignment_fault,
     closest_pair,
     count_words,
-    fault_of_alignment,
+    drop_dissimilar_references,
     is_translation,
     parallel_groups,
     read_unigrams,
     split_by_candidates,
     texts_of,
-    without_unlike,
 )
 from rerank.experiment.init.sorting import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
 from rerank.linear.candidates import FeatureSpace
@@ -38,12 +38,12 @@ DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 TEST = ("test", "eval", "heldout")
 """Parts of a file name that mark a list as not dev."""
 
-OTHER_WORDS = ("contest", "fastest", "greatest", "latest", "shortest")
+NO_MARKERS = ("contest", "fastest", "greatest", "latest", "shortest")
 """Parts of a file name that end with a mark but have another meaning."""
 
 NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
 
-MOST = 3
+MAX_NAMED = 3
 """Maximum number of files that a message names."""
 
 _ENDINGS = re.compile(r"(\.(gz|bz2|xz|txt|out|list|n?-?best[\w-]*(\.[0-9]+)?))+$")
@@ -98,13 +98,13 @@ class Roles:
 
 def find_roles(files: SortedFiles) -> Roles:
     """Infer the role of each file from its content. File names only distinguish dev from test sets."""
-    sizes = {each.path: f", {_many(len(each.sentences), 'sentence')}" for each in files.lists}
-    sizes |= {each.path: f", {_many(each.lines, 'line')}" for each in files.texts}
+    sizes = {each.path: f", {_counted(len(each.sentences), 'sentence')}" for each in files.lists}
+    sizes |= {each.path: f", {_counted(each.lines, 'line')}" for each in files.texts}
     roles = Roles({path: kind + sizes.get(path, "") for path, kind in files.kinds.items()})
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
     _leave_out_translations(files.lists, texts, roles)
     by_candidates = {
-        each.path: without_unlike(each, split_by_candidates(each, texts[each.path])) for each in files.lists
+        each.path: drop_dissimilar_references(each, split_by_candidates(each, texts[each.path])) for each in files.lists
     }
     dev = _find_dev(files.lists, by_candidates, roles)
     if dev is not None:
@@ -112,9 +112,9 @@ def find_roles(files: SortedFiles) -> Roles:
         roles.dev = _use_set("dev", dev.path, by_candidates[dev.path], roles)
         languages = Languages.of(by_candidates[dev.path])
         others = [each for each in files.lists if each is not dev]
-        by_words = {each.path: without_unlike(each, languages.split(texts[each.path])) for each in others}
+        by_words = {each.path: drop_dissimilar_references(each, languages.split(texts[each.path])) for each in others}
         _find_tests(by_words, roles.dev, roles)
-        _note_unlike({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
+        _record_dissimilar_texts({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
         free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
         _find_corpus(free, languages, roles)
         _find_alignment(files.of(LINKS), roles)
@@ -136,7 +136,9 @@ def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[
         texts[path] = [text for text in each if text.path not in roles.reasons]
 
 
-def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
+def _record_dissimilar_texts(
+    lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles
+) -> None:
     """Record why texts of a list are used neither as source nor as reference."""
     for path, split in lists.items():
         for text in texts[path]:
@@ -147,12 +149,12 @@ def _note_unlike(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Seque
 def _find_dev(
     lists: Sequence[ListContent], by_candidates: Mapping[str, TextsByLanguage], roles: Roles
 ) -> ListContent | None:
-    named = [each for each in lists if _says(DEV, each.path)]
+    named = [each for each in lists if _has_marker(DEV, each.path)]
     complete = [each for each in lists if by_candidates[each.path].sources and by_candidates[each.path].references]
-    possible = named or [each for each in complete if not _says(TEST, each.path)]
+    possible = named or [each for each in complete if not _has_marker(TEST, each.path)]
     if not possible and complete:
         are = "is" if len(complete) == 1 else "are"
-        tests = f"{_listed([each.path for each in complete])} {are} named like a test set"
+        tests = f"{_enumerated([each.path for each in complete])} {are} named like a test set"
         roles.missing.append(f"no dev list: {tests}. Put 'dev' into the name of the list to tune on")
         return None
     if not possible:
@@ -160,7 +162,9 @@ def _find_dev(
         return None
     if len(possible) > 1:
         advice = "give only one of them" if named else "put 'dev' into the name of one"
-        roles.missing.append(f"{_listed([each.path for each in possible])} could each be the list of dev ({advice})")
+        roles.missing.append(
+            f"{_enumerated([each.path for each in possible])} could each be the list of dev ({advice})"
+        )
         return None
     dev = possible[0]
     if fault := _fault_of_dev(by_candidates[dev.path]):
@@ -189,14 +193,14 @@ def _fault_of_dev(split: TextsByLanguage) -> str:
     """Return why a list with these texts cannot be the list of dev, or an empty string if it can."""
     if split.sources and split.references:
         return _fault(split)
-    texts = _listed([text.path for text in (*split.sources, *split.references)])
+    texts = _enumerated([text.path for text in (*split.sources, *split.references)])
     return f"expected its source and a reference, found {texts}"
 
 
 def _fault(split: TextsByLanguage) -> str:
     """Return why a list with these texts cannot be used at all, or an empty string if it can."""
     if len(split.sources) > 1:
-        return f"{_listed([text.path for text in split.sources])} could each be its source (give only one of them)"
+        return f"{_enumerated([text.path for text in split.sources])} could each be its source (give only one of them)"
     return "" if split.sources else "no source"
 
 
@@ -209,15 +213,15 @@ def _use_set(name: str, path: str, split: TextsByLanguage, roles: Roles) -> Nbes
 
 
 def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> None:
-    """Use the longest pair of texts whose coverage of dev is within `MARGIN` of the best."""
+    """Use the longest pair of texts whose coverage of dev is within `COVERAGE_MARGIN` of the best."""
     pairs = [(*pair, group) for group in parallel_groups(texts) if (pair := closest_pair(languages, group))]
     if not pairs:
         roles.missing.append(NO_CORPUS)
         return
-    least = max(known for _, _, known, _ in pairs) - MARGIN
-    source, target = next((source, target) for source, target, known, _ in pairs if known >= least)
+    minimum = max(known for _, _, known, _ in pairs) - COVERAGE_MARGIN
+    source, target = next((source, target) for source, target, known, _ in pairs if known >= minimum)
     for other, _, known, group in pairs:
-        shorter = other is not source and known >= least
+        shorter = other is not source and known >= minimum
         reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
         roles.reasons |= {text.path: reason for text in group if text not in (source, target)}
     roles.train = ParallelFiles(source=source.path, target=target.path)
@@ -230,7 +234,7 @@ def _find_alignment(paths: Sequence[str], roles: Roles) -> None:
     for path in paths:
         if roles.train is None:
             return
-        if reason := fault_of_alignment(path, roles.train):
+        if reason := alignment_fault(path, roles.train):
             roles.reasons[path] = reason
         else:
             roles.train = replace(roles.train, alignment=path)
@@ -252,7 +256,7 @@ def _find_monolingual(texts: Sequence[Text], languages: Languages, roles: Roles)
         for text in texts
         if text.path not in {*roles.uses, *roles.reasons}
         and text.lines >= FEWEST_MONOLINGUAL * pairs
-        and not (_says(DEV, text.path) or _says(TEST, text.path))
+        and not (_has_marker(DEV, text.path) or _has_marker(TEST, text.path))
         and languages.is_target(count_words(text.path))
     ]
     alone = [text for text in found if lines[text.lines] == 1]
@@ -295,7 +299,7 @@ def _find_initial_weights(inis: Sequence[str], others: Sequence[str], dev: ListC
         roles.missing.append("no weights that Moses decoded with (moses.ini)")
     elif dev is not None:
         has = "each has" if possible else "none has"
-        paths = _listed(possible or weights)
+        paths = _enumerated(possible or weights)
         roles.missing.append(f"{paths}: {has} a weight for every feature of {dev.path} (give only one of them)")
 
 
@@ -308,10 +312,10 @@ def _has_all(path: str, dev: ListContent) -> bool:
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)
 
 
-def _says(use: Sequence[str], path: str) -> bool:
-    """Return whether a part of a file name is in `use`, or ends with its first entry as in `newsdev2016`."""
+def _has_marker(markers: Sequence[str], path: str) -> bool:
+    """Return whether a part of a file name is in `markers`, or ends with its first entry as in `newsdev2016`."""
     parts = re.split("[^a-z]+", Path(path).name.lower())
-    return any(part in use or (part.endswith(use[0]) and part not in OTHER_WORDS) for part in parts)
+    return any(part in markers or (part.endswith(markers[0]) and part not in NO_MARKERS) for part in parts)
 
 
 def _name(path: str, taken: Collection[str]) -> str:
@@ -322,12 +326,12 @@ def _name(path: str, taken: Collection[str]) -> str:
     return next(each for each in numbered if each not in taken and each not in TAKEN)
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _enumerated(paths: Sequence[str]) -> str:
     """Return paths as text for a message. Further paths are only counted."""
-    more = [f"{len(paths) - MOST} more"] if len(paths) > MOST else []
-    *first, last = [*paths[:MOST], *more] or ["neither"]
+    more = [f"{len(paths) - MAX_NAMED} more"] if len(paths) > MAX_NAMED else []
+    *first, last = [*paths[:MAX_NAMED], *more] or ["neither"]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _many(count: int, noun: str) -> str:
+def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

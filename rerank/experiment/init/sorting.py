@@ -24,7 +24,7 @@ ARPA, COMPILED = "n-gram model", "compiled n-gram model"
 LINKS = "word alignment"
 """Kinds of files that experiments use."""
 
-HEAD, LINES = 2**16, 20
+MAX_BYTES, MAX_LINES = 2**16, 20
 """Maximum bytes, and maximum lines in them, that determine the kind of a file."""
 
 _EXTRACTOR = (b"FEATURES_TXT_BEGIN", b"SCORES_TXT_BEGIN")
@@ -42,17 +42,17 @@ def kind_of(path: str) -> str:
     """
     check_plain(path)
     with open_input(path) as stream:
-        content = stream.read(HEAD)
+        content = stream.read(MAX_BYTES)
     if content.startswith(BINARY):
         return COMPILED
     if b"\0" in content:
         return "binary"
     lines = [without_line_end(line) for line in content.split(b"\n")]
-    whole = lines[:-1] if len(content) == HEAD and len(lines) > 1 else lines
+    whole = lines[:-1] if len(content) == MAX_BYTES and len(lines) > 1 else lines
     filled = [line for line in whole if line.strip(b" \t")]
     if not filled:
         return "empty"
-    form = format_of([decode(line) for line in filled[:LINES]])
+    form = format_of([decode(line) for line in filled[:MAX_LINES]])
     if form:
         return f"n-best list of another decoder ({form}), to be converted with `moses-rerank convert`"
     return _kind(filled)
@@ -67,11 +67,13 @@ def _kind(lines: Sequence[bytes]) -> str:
     uncommented = [line for line in (lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]) if not line.startswith(b"#")]
     if uncommented and uncommented[0].strip(b" \t").startswith(b"[") and any(map(_WEIGHT_SECTION.match, uncommented)):
         return WEIGHTS
-    if uncommented and _are_weights([decode(line).replace("\t", " ").strip(" ") for line in uncommented[:LINES]]):
+    if uncommented and _is_weight_file(
+        [decode(line).replace("\t", " ").strip(" ") for line in uncommented[:MAX_LINES]]
+    ):
         return WEIGHT_LINES
     if lines[0].startswith(_EXTRACTOR):
         return "file of Moses' extractor"
-    texts = [decode(line) for line in lines[:LINES]]
+    texts = [decode(line) for line in lines[:MAX_LINES]]
     if is_document(texts[0].removeprefix("\ufeff")):
         return "SGML or XML"
     if all(map(_LINKS.fullmatch, texts)):
@@ -84,7 +86,7 @@ def _kind(lines: Sequence[bytes]) -> str:
     return TEXT
 
 
-def _are_weights(lines: Sequence[str]) -> bool:
+def _is_weight_file(lines: Sequence[str]) -> bool:
     """Return whether lines are a weight file without sections, in a format that Moses' tools write.
 
     The formats are a dense weight file or the output of `moses -show-weights`, a sparse weight file, and `init.opt` of

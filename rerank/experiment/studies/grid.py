@@ -9,9 +9,10 @@ from typing import Any
 
 from features.request import FeatureRequest, runs_code
 from moses_io.files.text import ParallelFiles
-from rerank.experiment.entries import SELECTION, ModelEntry, table_of_tests, translating
+from rerank.experiment.entries import SELECTION, table_of_tests
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import experiment_of
+from rerank.experiment.model_entries import ModelEntry, translating
 from rerank.experiment.studies.file import Study
 from rerank.experiment.toml import with_paths, write_experiment
 from rerank.tuners.table import TUNERS

@@ -96,8 +96,8 @@ class TestResult:
     @property
     def gain(self) -> Replicated:
         """Difference in BLEU to Moses."""
-        own, moses = self.scores["BLEU"].values, self.moses["BLEU"].values
-        return Replicated({seed: value - moses[seed] for seed, value in own.items()})
+        scores, moses = self.scores["BLEU"].values, self.moses["BLEU"].values
+        return Replicated({seed: value - moses[seed] for seed, value in scores.items()})
 
 
 @dataclass(frozen=True)
@@ -174,34 +174,35 @@ def _models(study: Study, size: int, model: str) -> list[ModelResult]:
     measured = {seed: read_record(path, list[Measured]) for seed, path in paths.items() if path.exists()}
     results = []
     with as_written(f"{study.output}/{size}"):
-        for place, name in enumerate(study.folders(size, study.seeds[0], model)):
-            own = {seed: models[place] for seed, models in measured.items()}
+        for index, name in enumerate(study.folders(size, study.seeds[0], model)):
+            of_model = {seed: models[index] for seed, models in measured.items()}
             by_text = {
-                text: Replicated({seed: each.perplexity[text] for seed, each in own.items()}) for text in study.texts
+                text: Replicated({seed: each.perplexity[text] for seed, each in of_model.items()})
+                for text in study.texts
             }
-            parameters = next((each.parameters for each in own.values()), None)
+            parameters = next((each.parameters for each in of_model.values()), None)
             results.append(ModelResult(size, name, parameters, by_text))
     return results
 
 
 def _system(study: Study, size: int, system: str) -> SystemResult:
-    places = {seed: study.replicate(size, seed) / system for seed in study.seeds}
-    gains = {seed: read_gain(str(place / GAIN)) for seed, place in places.items() if (place / GAIN).exists()}
+    folders = {seed: study.replicate(size, seed) / system for seed in study.seeds}
+    gains = {seed: read_gain(str(folder / GAIN)) for seed, folder in folders.items() if (folder / GAIN).exists()}
     return SystemResult(
         size=size,
         system=system,
         folds=Replicated({seed: gain.new for seed, gain in gains.items() if gain.new is not None}),
         folds_without=Replicated({seed: gain.old for seed, gain in gains.items() if gain.old is not None}),
-        tests={test: _test(study, places, test, Path(study.p_values(size, system, test))) for test in study.tests},
+        tests={test: _test(study, folders, test, Path(study.p_values(size, system, test))) for test in study.tests},
     )
 
 
-def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -> TestResult:
-    """Return the result of a system on a test set. `places` are the folders of its seeds."""
-    reports = {seed: report for seed, place in places.items() if (report := _report(study, place, test))}
+def _test(study: Study, folders: Mapping[int, Path], test: str, compared: Path) -> TestResult:
+    """Return the result of a system on a test set. `folders` are the folders of its seeds."""
+    reports = {seed: report for seed, folder in folders.items() if (report := _report(study, folder, test))}
     with as_written(compared.parent):
         metrics = list(next(iter(reports.values()))["signatures"]) if reports else ["BLEU"]
-        moses, own = (
+        moses, reranked = (
             {
                 metric: Replicated(
                     {
@@ -213,12 +214,12 @@ def _test(study: Study, places: Mapping[int, Path], test: str, compared: Path) -
             }
             for row in (0, 1)  # Moses, then the reranker
         )
-    return TestResult(own, moses, p=read_record(compared, dict[str, float]) if compared.exists() else {})
+    return TestResult(reranked, moses, p=read_record(compared, dict[str, float]) if compared.exists() else {})
 
 
-def _report(study: Study, place: Path, test: str) -> dict[str, Any]:
+def _report(study: Study, folder: Path, test: str) -> dict[str, Any]:
     """Return the report on a test set in the folder of a cell. It is empty if the cell failed."""
-    path = Path(replace(study.experiment, output=place).report(test, "json"))
+    path = Path(replace(study.experiment, output=folder).report(test, "json"))
     return read_record(path, dict[str, Any]) if path.exists() else {}
 
 
@@ -292,8 +293,10 @@ def as_csv(results: Results) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for size, name, where, measure, replicated in _numbers(results):
-        writer.writerows([size, seed, name, where, measure, repr(value)] for seed, value in replicated.values.items())
+    for size, name, data_set, measure, replicated in _numbers(results):
+        writer.writerows(
+            [size, seed, name, data_set, measure, repr(value)] for seed, value in replicated.values.items()
+        )
     return stream.getvalue()
 
 
@@ -302,8 +305,8 @@ def _numbers(results: Results) -> Iterator[tuple[int, str, str, str, Replicated]
         for text, replicated in model.perplexity.items():
             yield model.size, model.model, text, "perplexity", replicated
     for system in results.systems:
-        where, _, how = results.unseen.partition(", ")
-        yield system.size, system.system, where, f"{results.metric} {how}".strip(), system.folds
+        data_set, _, method = results.unseen.partition(", ")
+        yield system.size, system.system, data_set, f"{results.metric} {method}".strip(), system.folds
         for test, result in system.tests.items():
             for metric, replicated in result.scores.items():
                 yield system.size, system.system, test, metric, replicated

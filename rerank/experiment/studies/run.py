@@ -90,8 +90,8 @@ def _check(study: Study) -> None:
 def _check_free(output: Path, experiments: Sequence[Cell]) -> None:
     """Raise `InputError` if files of the user have the paths of tables or cells. Files of a killed study may stay."""
     others = {output / name: b"" for name in TABLES} | {cell.path: encode(cell.text) for cell in experiments}
-    for path, own in others.items():
-        if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == own):
+    for path, content in others.items():
+        if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == content):
             raise InputError(f"{path}: already exists and is not from an earlier run. Remove or rename it")
 
 
@@ -163,14 +163,14 @@ Outputs = Mapping[str, Sequence[str]]
 """Files of translations, one for each seed, by system. Files of cells that failed do not exist."""
 
 
-def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filters: Filters, output: str) -> None:
+def compare(references: Sequence[str], outputs: Sequence[str], others: Outputs, filters: Filters, output: str) -> None:
     """Write the p-value of the difference in BLEU between a system and each other system, as JSON.
 
     Systems without outputs are left out.
 
     Args:
         references: files of references.
-        own: outputs of the system, one for each seed.
+        outputs: outputs of the system, one for each seed.
         others: outputs of the other systems.
         filters: text filters that apply before the metric.
         output: the file to write.
@@ -178,21 +178,21 @@ def compare(references: Sequence[str], own: Sequence[str], others: Outputs, filt
     Raises:
         InputError: files of different lengths.
     """
-    answers = filters.references(references)
+    reference_lines = filters.references(references)
     metric = Metric("bleu")
-    counters = [metric.counter(each) for each in zip(*answers, strict=True)]
+    counters = [metric.counter(each) for each in zip(*reference_lines, strict=True)]
 
     def statistics(paths: Sequence[str]) -> Array:
         read = read_references([*references[:1], *(path for path in paths if Path(path).exists())])[1:]
         counted = [[count(filters(line)) for count, line in zip(counters, lines, strict=True)] for lines in read]
         return np.array(counted, dtype=np.float64)  # (seeds, n, size)
 
-    mine = statistics(own)
-    theirs = {name: statistics(paths) for name, paths in others.items()}
+    system_statistics = statistics(outputs)
+    other_statistics = {name: statistics(paths) for name, paths in others.items()}
     p_values = {
-        name: replicates_p_value(metric.formula.score, each, mine)
-        for name, each in theirs.items()
-        if len(each) and len(mine)
+        name: replicates_p_value(metric.formula.score, each, system_statistics)
+        for name, each in other_statistics.items()
+        if len(each) and len(system_statistics)
     }
     write_json(output, p_values)
 
@@ -292,13 +292,13 @@ def _compare(study: Study, size: int, system: str, test: str) -> Stage:
     """Return the stage that compares a system with Moses, and with the first system of the study."""
     references, filters = study.experiment.tests[test].reference, study.experiment.tuning.filters
     first, output = next(iter(study.systems)), study.p_values(size, system, test)
-    own = _outputs(study, size, system, f"{test}.{RERANKED}")
+    outputs = _outputs(study, size, system, f"{test}.{RERANKED}")
     others = {MOSES: _outputs(study, size, system, f"{test}.{MOSES}")}
     if system != first:
         others[first] = _outputs(study, size, first, f"{test}.{RERANKED}")
-    inputs = (*references, *own, *(path for paths in others.values() for path in paths))
+    inputs = (*references, *outputs, *(path for paths in others.values() for path in paths))
     settings = [filters.text, len(study.seeds), list(others)]
-    action = partial(compare, references, own, others, filters, output)
+    action = partial(compare, references, outputs, others, filters, output)
     name = f"compare {size}/{system}, {test}"
     stage = Stage(name, inputs, settings, (output,), action, apart=True, work=SHORT)
     return _going_on(stage, stage.outputs)

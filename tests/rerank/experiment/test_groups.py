@@ -5,7 +5,7 @@ import pytest
 
 from features.request import parse_requests
 from moses_io.files.errors import InputError
-from rerank.experiment.entries import expand_feature, expand_models
+from rerank.experiment.model_entries import expand_feature, expand_models
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]

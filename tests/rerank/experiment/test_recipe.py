@@ -171,7 +171,7 @@ def test_many_words_or_many_unknown_words_enable_bpe() -> None:
     assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == PIECES
     assert settings_of(corpus(900, unknown=0.194))["bpe"] == 450
     assert settings_of(corpus(9_000, unknown=0.194, letters=3_000))["bpe"] == 6_000
-    assert any("19.4 % in the source" in remark for remark in recipe_of(corpus(9_000, unknown=0.194)).remarks)
+    assert any("19.4 % in the source" in comment for comment in recipe_of(corpus(9_000, unknown=0.194)).comments)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_models_with_enough_data_add_translations_to_the_lists(pairs: int, unkno
     assert values.pop("backward", "[logprob]") == "[logprob]"
     assert set(values.values()) == {f"[logprob,{'added' if joins else 'entropy'}]"}
     assert requests[-1].text == "consensus:chrf"
-    assert any("add translations" in remark for remark in recipe.remarks) == joins
+    assert any("add translations" in comment for comment in recipe.comments) == joins
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,9 @@ def test_models_with_little_data_are_fine_tuned_on_dev(
     recipe = find_recipe(made, {"left-to-right": longest, "backward": longest})
     settings = recipe.models["left-to-right"]
     assert recipe.models["backward"].get("fine_tuning_epochs") == epochs
-    assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in recipe.remarks[-1]) == bool(epochs)
+    assert settings.get("fine_tuning_epochs") == epochs and ("fine-tuning on dev" in recipe.comments[-1]) == bool(
+        epochs
+    )
     if epochs:
         assert epochs * (DEV_FOLDS + 1) * dev <= settings["epochs"] * pairs
 

@@ -46,7 +46,7 @@ def test_written_values_are_read_back(
     files: dict[str, Any], models: dict[str, Any], tests: list[Any], text: str
 ) -> None:
     values = {"start": text, "dev": files, "models": models, "test": tests}
-    written = write_experiment(values, {"": ["a remark"], "models": ["[features]", "x = 1"], "test": ["more"]})
+    written = write_experiment(values, {"": ["a comment"], "models": ["[features]", "x = 1"], "test": ["more"]})
     assert toml.tomllib.loads(written) == values
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.files.errors import InputError
-from rerank.experiment.init.sorting import ARPA, COMPILED, HEAD, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
+from rerank.experiment.init.sorting import ARPA, COMPILED, MAX_BYTES, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -57,16 +57,16 @@ def test_file_kinds_by_content(write: Write, content: str, pack: Callable[[bytes
 
 
 def test_only_the_beginning_of_a_file_is_read(write: Write) -> None:
-    """Neither content after the first `HEAD` bytes nor an incomplete last line changes the result."""
+    """Neither content after the first `MAX_BYTES` bytes nor an incomplete last line changes the result."""
     links = b"0-0 " * 3275 + b"10-10\n"
-    assert (links * 9)[:HEAD].endswith(b" 0-")
+    assert (links * 9)[:MAX_BYTES].endswith(b" 0-")
     assert kind_of(str(write("file", links * 9 + b"\0"))) == "word alignment"
     damaged = bytearray(
-        gzip.compress(os.urandom(HEAD).replace(b"\0", b"x").replace(b"\n", b" ").replace(b"|", b"x") * 4)
+        gzip.compress(os.urandom(MAX_BYTES).replace(b"\0", b"x").replace(b"\n", b" ").replace(b"|", b"x") * 4)
     )
     damaged[-9] ^= 255
     assert kind_of(str(write("file", bytes(damaged)))) == TEXT
-    assert kind_of(str(write("file", b"x " * HEAD))) == TEXT
+    assert kind_of(str(write("file", b"x " * MAX_BYTES))) == TEXT
 
 
 def test_unreadable_files_are_errors(write: Write, tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from rerank.experiment.init.matching import (
     Text,
     Words,
     count_words,
+    coverage,
     is_translation,
-    likeness,
+    length_correlation,
     read_list,
     read_text,
     read_unigrams,
-    share,
 )
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -48,7 +48,7 @@ def test_likeness_compares_sentence_lengths(write: Write, lines: list[str], expe
     """Lines of sentences without candidates, and lines after the last sentence of the list, are ignored."""
     text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
     assert text.lines == len(lines)
-    assert likeness(read_list(str(write("list", LIST))), text) == pytest.approx(expected, abs=1e-6)
+    assert length_correlation(read_list(str(write("list", LIST))), text) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ def test_a_translation_has_a_candidate_for_each_sentence(write: Write, lines: li
 
 def test_count_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Count words of the first lines. Only spaces and tabs separate words."""
-    monkeypatch.setattr(matching, "SOME", 2)
+    monkeypatch.setattr(matching, "SAMPLE_SIZE", 2)
     path = str(write("text", "a b\u00a0c\ta\nb\nc\n"))
     assert count_words(path) == {"a": 2, "b\u00a0c": 1, "b": 1}
     assert read_text(path) == Text(path, 3)
 
 
 def test_share_of_known_words() -> None:
-    assert share(Words({"a": 3, "b": 1}), {"a", "c"}) == 0.75
-    assert share(Words(), {"a"}) == 0
+    assert coverage(Words({"a": 3, "b": 1}), {"a", "c"}) == 0.75
+    assert coverage(Words(), {"a"}) == 0
 
 
 def test_most_frequent_words_of_a_model(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,5 +85,5 @@ def test_most_frequent_words_of_a_model(write: Write, monkeypatch: pytest.Monkey
     arpa = f"\n\\data\\\nngram 1=5\nngram 2=1\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n-0.1\ta b\n\\end\\\n"
     path = str(write("arpa", arpa))
     assert read_unigrams(path) == {"a", "b", "c", "<s>"}
-    monkeypatch.setattr(matching, "SOME", 2)
+    monkeypatch.setattr(matching, "SAMPLE_SIZE", 2)
     assert read_unigrams(path) == {"a", "b"}

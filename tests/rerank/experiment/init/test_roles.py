@@ -9,7 +9,7 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import NbestFiles
-from rerank.experiment.init.matching import SOME
+from rerank.experiment.init.matching import SAMPLE_SIZE
 from rerank.experiment.init.roles import Roles, find_roles
 from rerank.experiment.init.sorting import files_in, sort_files
 
@@ -107,7 +107,7 @@ def test_reverse_translation_direction(roles_of: RolesOf, files: Files) -> None:
 def test_a_model_with_some_words_of_the_target_language_is_not_used(
     roles_of: RolesOf, files: Files, arpa: Callable[..., bytes]
 ) -> None:
-    others = b"".join(b"~%d " % number for number in range(SOME))
+    others = b"".join(b"~%d " % number for number in range(SAMPLE_SIZE))
     wide = arpa(files["train.de"], foreign=others + files["train.en"])
     assert roles_of(files | {"wide": wide}).ngrams == ["lm.arpa"]
 
