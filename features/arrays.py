@@ -11,3 +11,13 @@ AttentionRows = NDArray[np.float32]
 Rows are the target words and `</s>`. Columns are `<s>`, the source words and `</s>`. They are source and target of the
 network: the target of a backward model is the source sentence.
 """
+
+
+def row_products(matrix: Array, vector: Array) -> Array:
+    """Return the (N,) products of the rows of an (N, D) matrix with a (D,) vector. Equal rows have equal products.
+
+    `matrix @ vector` has no such guarantee: BLAS may add up the last rows in another order, which would break ties by
+    rounding.
+    """
+    products: Array = np.einsum("nd,d->n", matrix, vector)  # (N,)
+    return products

@@ -37,18 +37,18 @@ class Cache:
         with self._database() as database:
             database.execute("CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
 
-    def look_up(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the values of the known keys, except damaged values."""
         known: dict[bytes, bytes] = {}
         with self._database() as database:
             for start in range(0, len(keys), AT_ONCE):
                 part = keys[start : start + AT_ONCE]
-                places = ",".join("?" * len(part))
-                rows = database.execute(f"SELECT key, value FROM scores WHERE key IN ({places})", part)
+                placeholders = ",".join("?" * len(part))
+                rows = database.execute(f"SELECT key, value FROM scores WHERE key IN ({placeholders})", part)
                 known.update((key, value[:-CHECK]) for key, value in rows if _is_whole(key, value))
         return known
 
-    def keep(self, values: Mapping[bytes, bytes]) -> None:
+    def store(self, values: Mapping[bytes, bytes]) -> None:
         """Store values by their keys."""
         with self._database() as database:
             rows = ((key, value + _check(key, value)) for key, value in values.items())
@@ -94,17 +94,17 @@ class Journal:
 
     def values(self, group: Group) -> dict[str, Array] | None:
         """Return arrays (candidates of the group, values) by label, or None if the group is not stored."""
-        packed = self._cache.look_up([self._key(group)])
+        packed = self._cache.get([self._key(group)])
         if not packed:
             return None
         with np.load(io.BytesIO(*packed.values()), allow_pickle=False) as arrays:
             return dict(zip(self._labels, arrays.values(), strict=True))
 
-    def keep(self, group: Group, values: Mapping[str, Array]) -> None:
+    def store(self, group: Group, values: Mapping[str, Array]) -> None:
         """Store arrays (candidates of the group, values) by label."""
         buffer = io.BytesIO()
         np.savez(buffer, *(values[label] for label in self._labels))
-        self._cache.keep({self._key(group): buffer.getvalue()})
+        self._cache.store({self._key(group): buffer.getvalue()})
 
     def _key(self, group: Group) -> bytes:
         key = hashlib.blake2b(encode(self._start), digest_size=16)

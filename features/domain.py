@@ -12,7 +12,7 @@ from moses_io.files.text import tokens
 END, UNKNOWN = 0, 1
 """Ids of `</s>`, which is also the word before each sentence, and of words outside of the vocabulary."""
 
-FEWEST = 2
+MIN_FREQUENCY = 2
 """Minimum frequency of a word of the vocabulary in the texts of the domain."""
 
 BLOCK = 10_000
@@ -29,11 +29,11 @@ class Domain:
         outside: about as many sentences of other text.
     """
 
-    def __init__(self, inside: Iterable[str], outside: Iterable[str]) -> None:
-        sentences = [tokens(sentence) for sentence in inside]
+    def __init__(self, in_domain: Iterable[str], general: Iterable[str]) -> None:
+        sentences = [tokens(sentence) for sentence in in_domain]
         self._vocabulary = _Vocabulary(sentences)
-        self._inside = _BigramModel(self._vocabulary, sentences)
-        self._outside = _BigramModel(self._vocabulary, map(tokens, outside))
+        self._in_domain = _BigramModel(self._vocabulary, sentences)
+        self._general = _BigramModel(self._vocabulary, map(tokens, general))
 
     def differences(self, sentences: Iterable[str]) -> Iterator[Array]:
         """Yield the cross-entropy differences of sentences, in nats per word with `</s>`, in blocks of `BLOCK`.
@@ -43,7 +43,7 @@ class Domain:
         rows = map(tokens, sentences)
         while block := list(islice(rows, BLOCK)):
             stream = self._vocabulary.stream(block)  # (N + 1,)
-            values = self._outside.log_probabilities(stream) - self._inside.log_probabilities(stream)  # (N,)
+            values = self._general.log_probabilities(stream) - self._in_domain.log_probabilities(stream)  # (N,)
             lengths = np.array([len(row) + 1 for row in block])  # (B,)
             yield np.add.reduceat(values, np.cumsum(lengths) - lengths) / lengths  # (B,)
 
@@ -66,11 +66,11 @@ def perplexities(corpus: Iterable[str], more: Iterable[str], held_out: Iterable[
 
 
 class _Vocabulary:
-    """The words of sentences that occur at least `FEWEST` times."""
+    """The words of sentences that occur at least `MIN_FREQUENCY` times."""
 
     def __init__(self, sentences: Iterable[list[str]]) -> None:
         counts = Counter(word for sentence in sentences for word in sentence)
-        words = (word for word, count in counts.items() if count >= FEWEST)
+        words = (word for word, count in counts.items() if count >= MIN_FREQUENCY)
         self._ids = {word: index for index, word in enumerate(words, start=UNKNOWN + 1)}
 
     def __len__(self) -> int:

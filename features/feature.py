@@ -156,16 +156,16 @@ class Steps(NamedTuple):
     """Decoder steps that scoring took.
 
     Attributes:
-        taken: steps over prefix trees.
-        alone: steps that scoring each candidate separately would take.
+        computed: steps over prefix trees.
+        separate: steps that scoring each candidate separately would take.
     """
 
-    taken: int = 0
-    alone: int = 0
+    computed: int = 0
+    separate: int = 0
 
     def plus(self, other: "Steps") -> "Steps":
         """Return the sum with other steps."""
-        return Steps(taken=self.taken + other.taken, alone=self.alone + other.alone)
+        return Steps(computed=self.computed + other.computed, separate=self.separate + other.separate)
 
 
 class Reading(NamedTuple):
@@ -200,7 +200,7 @@ class ModelReader(Protocol):
     def read(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool = False) -> Reading:
         """Return the named values of a group of sentences, and the rows of attention if requested."""
 
-    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+    def score_separately(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Return the values of a sentence, with each candidate scored separately."""
 
 

@@ -71,7 +71,7 @@ class Scorer(Protocol):
     def end(self) -> None:
         """Notify features that the list has ended."""
 
-    def alone(self, label: str, sentence: Sentence) -> Array:
+    def score_separately(self, label: str, sentence: Sentence) -> Array:
         """Return the values of a model feature, (candidates, values), with each candidate scored separately."""
 
 
@@ -106,12 +106,12 @@ class FeatureSet:
         self.whole_lists = frozenset(whole)
         self.group = min((reader.group for reader in self._readers.values()), default=1)
         self.part = min((reader.part for reader in self._readers.values() if reader.part), default=0)
-        self._joint = _joint([need for needs in self._needs.values() for need in needs])
+        self._merged_needs = _merged_needs([need for needs in self._needs.values() for need in needs])
         self._journal = journal_of(journal, self.signatures, list(self._needs), resources)
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
         """Yield each batch, or parts of it if a model is slow, with the values of all features."""
-        for sentences in divided(batches, self.part):
+        for sentences in split_batches(batches, self.part):
             yield sentences, self.score(sentences)
 
     def score(self, sentences: Sequence[Sentence]) -> Scored:
@@ -124,19 +124,19 @@ class FeatureSet:
         for group in groups(sentences, self.group, bool(self.whole_lists)) if self._needs else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
-                values, taken = self.values_of_models(group.sentences)
-                steps, computed = steps.plus(taken), True
+                values, group_steps = self.values_of_models(group.sentences)
+                steps, computed = steps.plus(group_steps), True
                 if self._journal:
-                    self._journal.keep(group, values)
-            parts.append((group.places, values))
-        by_label = in_order(parts) | self.values_without_models(sentences)
+                    self._journal.store(group, values)
+            parts.append((group.indices, values))
+        by_label = restore_order(parts) | self.values_without_models(sentences)
         columns = [Column(label, by_label[label]) for label in self._features]
         return Scored(columns, steps, stored=bool(parts) and not computed)
 
     def values_of_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
         """Return the arrays (candidates, values) of the model features by label, and the decoder steps."""
         readings, steps, values = dict[tuple[str, tuple[str, ...]], Reading](), Steps(), dict[str, Array]()
-        for need in self._joint:
+        for need in self._merged_needs:
             reading = self._readers[need.models].read(sentences, need.values, need.attention)
             readings[need.models], steps = reading, steps.plus(reading.steps)
         for label, needs in self._needs.items():
@@ -153,7 +153,7 @@ class FeatureSet:
             if not isinstance(feature, ModelFeature)
         }
 
-    def at_start(self) -> "FeatureSet":
+    def restarted(self) -> "FeatureSet":
         """Return a copy for another list: features that keep state are created again, models stay open."""
         other, features = copy.copy(self), dict(self._features)
         for request in self._requests:
@@ -168,11 +168,13 @@ class FeatureSet:
             if isinstance(feature, ListFeature | CheckedFeature):
                 feature.end()
 
-    def alone(self, label: str, sentence: Sentence) -> Array:
+    def score_separately(self, label: str, sentence: Sentence) -> Array:
         """Return the values of a model feature, (candidates, values), with each candidate scored separately."""
         feature, needs = self._features[label], self._needs[label]
         assert isinstance(feature, ModelFeature)
-        readings = [self._readers[need.models].alone(sentence, need.values, need.attention) for need in needs]
+        readings = [
+            self._readers[need.models].score_separately(sentence, need.values, need.attention) for need in needs
+        ]
         return feature([sentence], readings)
 
     def _make(self, request: FeatureRequest) -> Feature | ListFeature | ModelFeature:
@@ -189,7 +191,7 @@ class FeatureSet:
         return kind(request.argument, [self._readers[need.models] for need in needs])
 
 
-def follows_list(request: FeatureRequest) -> bool:
+def is_sequential(request: FeatureRequest) -> bool:
     """Return whether one process must see the whole list, to score it in order or to check it at its end."""
     kind = load(request.row.target)
     return isinstance(kind, type) and issubclass(kind, ListFeature | CheckedFeature)
@@ -199,11 +201,11 @@ def journal_of(
     folder: str, signatures: Mapping[str, str], of_models: Sequence[str], resources: Resources
 ) -> Journal | None:
     """Return the journal of the model features, or None if there are none or no folder is given."""
-    kept = {label: f"{signatures[label]}|{resources.precision}" for label in of_models}
-    return Journal(folder, kept) if folder and kept else None
+    stored_signatures = {label: f"{signatures[label]}|{resources.precision}" for label in of_models}
+    return Journal(folder, stored_signatures) if folder and stored_signatures else None
 
 
-def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str, Array]:
+def restore_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str, Array]:
     """Join the values of groups and restore the order of the list.
 
     Args:
@@ -214,11 +216,11 @@ def in_order(parts: Sequence[tuple[Integers, Mapping[str, Array]]]) -> dict[str,
     """
     if not parts:
         return {}
-    order = np.argsort(np.concatenate([places for places, _ in parts]))  # (N,)
+    order = np.argsort(np.concatenate([indices for indices, _ in parts]))  # (N,)
     return {label: np.concatenate([values[label] for _, values in parts])[order] for label in parts[0][1]}
 
 
-def divided(batches: Iterable[list[Sentence]], size: int) -> Iterator[list[Sentence]]:
+def split_batches(batches: Iterable[list[Sentence]], size: int) -> Iterator[list[Sentence]]:
     """Yield batches, or if a size is given, parts of them with so many candidates, or a few more."""
     for batch in batches:
         part: list[Sentence] = []
@@ -244,7 +246,7 @@ def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
     return values
 
 
-def _joint(needs: Sequence[Need]) -> list[Need]:
+def _merged_needs(needs: Sequence[Need]) -> list[Need]:
     """Merge needs of the same models into one."""
     joint: dict[tuple[str, tuple[str, ...]], Need] = {}
     for need in needs:

@@ -25,7 +25,7 @@ class Group(NamedTuple):
     """Sentences with all or some of their candidates."""
 
     sentences: list[Sentence]
-    places: Integers  # (N,) indices of the candidates among all candidates
+    indices: Integers  # (N,) indices of the candidates among all candidates
 
 
 def groups(sentences: Sequence[Sentence], size: int, whole: bool = False) -> Iterator[Group]:
@@ -38,19 +38,19 @@ def groups(sentences: Sequence[Sentence], size: int, whole: bool = False) -> Ite
         whole: whether all candidates of a sentence are in one group, however large it is.
     """
     parts = sorted(_parts(sentences, whole), key=lambda part: len(part.sentences[0].source))
-    held: list[Group] = []
+    pending: list[Group] = []
     count = longest = 0
     for part in parts:
         (sentence,) = part.sentences
-        count, longest = count + len(part.places), max(longest, _longest(sentence))
+        count, longest = count + len(part.indices), max(longest, _longest(sentence))
         # Sentences are sorted by source length, so this source is the longest of the group.
-        positions = (len(held) + 1) * (len(sentence.source) + 2)
-        if held and (count > size or positions > POSITIONS or count * _cells(sentence, longest) > CELLS):
-            yield _joined(held)
-            held, count, longest = [], len(part.places), _longest(sentence)
-        held.append(part)
-    if held:
-        yield _joined(held)
+        positions = (len(pending) + 1) * (len(sentence.source) + 2)
+        if pending and (count > size or positions > POSITIONS or count * _cells(sentence, longest) > CELLS):
+            yield _joined(pending)
+            pending, count, longest = [], len(part.indices), _longest(sentence)
+        pending.append(part)
+    if pending:
+        yield _joined(pending)
 
 
 def _parts(sentences: Sequence[Sentence], whole: bool) -> Iterator[Group]:
@@ -67,8 +67,8 @@ def _parts(sentences: Sequence[Sentence], whole: bool) -> Iterator[Group]:
 
 
 def _joined(parts: Sequence[Group]) -> Group:
-    places = np.concatenate([part.places for part in parts])  # (N,)
-    return Group([sentence for part in parts for sentence in part.sentences], places)
+    indices = np.concatenate([part.indices for part in parts])  # (N,)
+    return Group([sentence for part in parts for sentence in part.sentences], indices)
 
 
 def _longest(sentence: Sentence) -> int:

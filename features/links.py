@@ -25,12 +25,12 @@ NO_LINKS = packed_links(())
 """Links of a corpus without word alignment: no rows."""
 
 
-def turned(links: Ragged) -> Ragged:
+def swapped(links: Ragged) -> Ragged:
     """Return packed links with source and target swapped."""
     return Ragged(links.values % WIDTH * WIDTH + links.values // WIDTH, links.ends)
 
 
-def places_of(links: Ragged, source_ends: Integers, target_ends: Integers) -> tuple[Integers, Integers]:
+def word_indices(links: Ragged, source_ends: Integers, target_ends: Integers) -> tuple[Integers, Integers]:
     """Return the indices (L,) of both words of each link among the running words of the corpus.
 
     Args:

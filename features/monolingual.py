@@ -18,17 +18,17 @@ from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
 from moses_io.files.text import ParallelFiles, decode, encode, input_lines, tokens, without_line_end
 
-LONGEST = 80
+MAX_SENTENCE_LENGTH = 80
 """Default of the maximum number of words of a sentence, that of `max_length` in training."""
 
 
-SOME = 10_000
+LANGUAGE_SAMPLE = 10_000
 """Maximum sentences that are read to identify the language of a text."""
 
-INSIDE = 100_000
+MAX_DOMAIN_SENTENCES = 100_000
 """Maximum sentences of the domain with which other sentences are compared."""
 
-SIMILAR = 0.85
+MIN_WORD_RATIO = 0.85
 """Minimum words of a text of the target language in the target of a corpus, relative to those in its source.
 
 It is below 1, as both languages may be similar, or the same one.
@@ -40,19 +40,19 @@ CANDIDATES = 10
 
 @dataclass(frozen=True)
 class Selection:
-    """Which sentences of a monolingual text are used.
+    """The choice of sentences from a monolingual text.
 
     Attributes:
-        most: maximum number of sentences. From a longer text, the sentences nearest to the domain are used (Moore and
-            Lewis 2010), among at most `CANDIDATES` times as many evenly spaced ones, without repetitions and sentences
-            of the domain itself.
-        longest: maximum number of words of a sentence. Longer sentences and empty lines are left out.
+        max_sentences: maximum number of sentences. From a longer text, the sentences nearest to the domain are used
+            (Moore and Lewis 2010), among at most `CANDIDATES` times as many evenly spaced ones, without repetitions and
+            sentences of the domain itself.
+        max_length: maximum number of words of a sentence. Longer sentences and empty lines are left out.
         excluded: paths of texts whose sentences are left out, such as the references of test sets.
         domain: paths of texts of the domain. If there are none, evenly spaced sentences are used.
     """
 
-    most: int
-    longest: int = LONGEST
+    max_sentences: int
+    max_length: int = MAX_SENTENCE_LENGTH
     excluded: tuple[str, ...] = ()
     domain: tuple[str, ...] = ()
 
@@ -77,60 +77,62 @@ class Selection:
                     written += 1
                     stream.write(encode(f"{sentence}\n"))
             if not written:
-                raise InputError(f"{text}: no sentence of 1 to {self.longest} words that is not a reference")
+                raise InputError(f"{text}: no sentence of 1 to {self.max_length} words that is not a reference")
         if left_out:
             log.info(f"{text}: {counted(left_out, 'sentence')} also among the references, left out")
 
     def _chosen(self, text: str, folder: Path) -> Iterator[str]:
         """Yield the sentences in the order of the text, with references. `folder` is that of a temporary file."""
-        count = sum(1 for _ in usable_sentences(text, self.longest))
-        sentences = usable_sentences(text, self.longest)
-        inside = self._inside() if count > self.most else []
-        if not inside:
-            yield from _evenly(sentences, count, self.most)
+        count = sum(1 for _ in usable_sentences(text, self.max_length))
+        sentences = usable_sentences(text, self.max_length)
+        domain = self._domain_sentences() if count > self.max_sentences else []
+        if not domain:
+            yield from _evenly(sentences, count, self.max_sentences)
             return
-        some = min(count, CANDIDATES * self.most)
-        log.info(
-            f"{text}: at most {self.most:,} of {some:,} sentences are selected, the nearest to the training corpus"
-        )
+        sampled = min(count, CANDIDATES * self.max_sentences)
+        selected = f"at most {self.max_sentences:,} of {sampled:,} sentences are selected"
+        log.info(f"{text}: {selected}, the nearest to the training corpus")
         with TemporaryFile(dir=folder) as stream:  # the whole text may be much longer
-            stream.writelines(encode(f"{sentence}\n") for sentence in _evenly(sentences, count, some))
-            nearest = self._nearest(inside, partial(_lines_of, stream), some)  # (some,)
+            stream.writelines(encode(f"{sentence}\n") for sentence in _evenly(sentences, count, sampled))
+            nearest = self._nearest(domain, partial(_lines_of, stream), sampled)  # (sampled,)
             yield from compress(_lines_of(stream), nearest)
 
-    def _inside(self) -> list[str]:
-        """Return at most `INSIDE` sentences of the domain, evenly spaced."""
+    def _domain_sentences(self) -> list[str]:
+        """Return at most `MAX_DOMAIN_SENTENCES` sentences of the domain, evenly spaced."""
 
         def read() -> Iterator[str]:
-            return (sentence for path in self.domain for sentence in usable_sentences(path, self.longest))
+            return (sentence for path in self.domain for sentence in usable_sentences(path, self.max_length))
 
-        return list(_evenly(read(), sum(1 for _ in read()), INSIDE))
+        return list(_evenly(read(), sum(1 for _ in read()), MAX_DOMAIN_SENTENCES))
 
-    def _nearest(self, inside: list[str], read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
+    def _nearest(self, domain_sentences: list[str], read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
         """Return (count,) which sentences are the nearest to the domain, without repetitions.
 
-        `inside` are sentences of the domain, and `read` returns all `count` sentences.
+        `domain_sentences` are sentences of the domain, and `read` returns all `count` sentences.
         """
-        domain = Domain(inside, _evenly(read(), count, len(inside)))
+        domain = Domain(domain_sentences, _evenly(read(), count, len(domain_sentences)))
         differences = np.concatenate(list(domain.differences(read())))  # (count,)
         hashes = np.fromiter(map(hash, read()), np.int64, count)  # (count,)
-        known = np.isin(hashes, np.fromiter(map(hash, inside), np.int64, len(inside)))  # (count,)
+        known = np.isin(hashes, np.fromiter(map(hash, domain_sentences), np.int64, len(domain_sentences)))  # (count,)
         repeated = np.ones(count, dtype=bool)
         repeated[np.unique(hashes, return_index=True)[1]] = False
         differences[known | repeated] = np.inf
         nearest = np.zeros(count, dtype=bool)
-        nearest[np.argsort(differences, kind="stable")[: self.most]] = True
+        nearest[np.argsort(differences, kind="stable")[: self.max_sentences]] = True
         return nearest & ~(known | repeated)
 
 
 def check_language(text: str, corpus: ParallelFiles) -> None:
     """Raise `InputError` if a text is more like the source of a corpus than like its target, by shared words."""
-    words = Counter(word for sentence in islice(usable_sentences(text), SOME) for word in sentence.split())
+    words = Counter(word for sentence in islice(usable_sentences(text), LANGUAGE_SAMPLE) for word in sentence.split())
     in_source, in_target = (
-        sum(words[word] for word in {word for line in islice(input_lines(path), SOME) for word in tokens(line)})
+        sum(
+            words[word]
+            for word in {word for line in islice(input_lines(path), LANGUAGE_SAMPLE) for word in tokens(line)}
+        )
         for path in (corpus.source, corpus.target)
     )
-    if in_target < SIMILAR * in_source:
+    if in_target < MIN_WORD_RATIO * in_source:
         shares = " and ".join(
             f"{100 * known / words.total():.0f} % in {path}"
             for known, path in ((in_source, corpus.source), (in_target, corpus.target))
@@ -145,17 +147,17 @@ def _lines_of(stream: IO[bytes]) -> Iterator[str]:
         yield decode(without_line_end(line))
 
 
-def _evenly(sentences: Iterable[str], count: int, most: int) -> Iterator[str]:
-    """Yield at most `most` of `count` sentences, evenly spaced."""
-    most = min(most, count)
+def _evenly(sentences: Iterable[str], count: int, limit: int) -> Iterator[str]:
+    """Yield at most `limit` of `count` sentences, evenly spaced."""
+    limit = min(limit, count)
     for number, sentence in enumerate(sentences):
-        if (number + 1) * most // count > number * most // count:
+        if (number + 1) * limit // count > number * limit // count:
             yield sentence
 
 
-def usable_sentences(text: str, longest: int = LONGEST) -> Iterator[str]:
-    """Yield the sentences of a text that are neither empty nor longer, with one space between words."""
+def usable_sentences(text: str, max_length: int = MAX_SENTENCE_LENGTH) -> Iterator[str]:
+    """Yield the sentences of 1 to `max_length` words of a text, with one space between words."""
     for line in input_lines(text):
         sentence = tokens(line)
-        if 0 < len(sentence) <= longest:
+        if 0 < len(sentence) <= max_length:
             yield " ".join(sentence)

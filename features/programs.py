@@ -15,13 +15,13 @@ from features.processes import killed_with_parent
 from features.progress import log
 from moses_io.files.errors import Fault, counted, shown
 
-LONGEST = 1 << 16
+MAX_LINE_BYTES = 1 << 16
 """Maximum bytes of an output line."""
 
-SILENCE = 60.0
+SILENCE_TIMEOUT = 60.0
 """Time without output, in seconds, after which a program may hang."""
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Timeout in seconds: for a program to end after it closed its output, or for its output to close after it ended."""
 
 
@@ -31,16 +31,16 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
     The program need not read the whole text. It and its process group are killed when this function returns or raises.
 
     Raises:
-        Fault: the program fails, prints more than `lines` lines or a line longer than `LONGEST`, or does not end after
-            it closed its output.
+        Fault: the program fails, prints more than `lines` lines or a line longer than `MAX_LINE_BYTES`, or does not end
+            after it closed its output.
     """
     program = _started(command, folder)
     assert program.stdin and program.stdout
     try:
         with killed_with_parent(program):
             with program.stdin, program.stdout:
-                printed = _talk(program, text, lines, to_end=True)
-            status = program.wait(PATIENCE)  # stdin is closed: a program that reads it can end
+                printed = _exchange(program, text, lines, to_end=True)
+            status = program.wait(TIMEOUT)  # stdin is closed: a program that reads it can end
     except subprocess.TimeoutExpired:
         raise Fault("closed its output, but does not end") from None
     if status:
@@ -49,7 +49,7 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
 
 
 class RunningProgram:
-    """A program that keeps running between questions. It is started by the first one.
+    """A program that keeps running between calls of `ask`. It is started by the first call.
 
     Threads that ask at the same time wait for each other. The program is killed when this object is deleted, or when
     this process ends. A process that was forked from this one starts a program of its own.
@@ -58,7 +58,7 @@ class RunningProgram:
         command: words of the command, or a text for the shell.
         folder: working folder of the program, or empty for that of this process.
         quiet: whether to hide stderr. If the program fails, its last line is part of the message.
-        warning: logged once if the program prints nothing for `SILENCE` seconds, or empty for none.
+        warning: logged once if the program prints nothing for `SILENCE_TIMEOUT` seconds, or empty for none.
     """
 
     def __init__(self, command: str | Sequence[str], folder: str = "", quiet: bool = False, warning: str = "") -> None:
@@ -73,7 +73,7 @@ class RunningProgram:
         """Write a text and return the lines that the program prints, of which it must print `lines`.
 
         Raises:
-            Fault: the program cannot be started, ends, or prints more lines or a line longer than `LONGEST`.
+            Fault: the program cannot be started, ends, or prints more lines or a line longer than `MAX_LINE_BYTES`.
         """
         if not lines:
             return []
@@ -86,24 +86,24 @@ class RunningProgram:
             self._start()
         assert self._program is not None
         try:
-            surplus = _unread(self._program) if started else None
+            surplus = _available_output(self._program) if started else None
             if surplus:
                 raise Fault("more lines than candidates")
             if surplus is not None:
                 raise Fault(self._ended(self._program, 0, lines))
-            printed = _talk(self._program, text, lines, to_end=False, silent=self._silent)
+            printed = _exchange(self._program, text, lines, to_end=False, on_silence=self._warn_of_silence)
             if printed.count(b"\n") < lines:
                 raise Fault(self._ended(self._program, printed.count(b"\n"), lines))
         except BaseException:
-            # Its next lines would be taken for answers to the next text.
+            # Otherwise its next lines would be read as output for the next text.
             self._closing()
             self._program = None
             raise
         return printed.decode(errors="replace").removesuffix("\n").split("\n")
 
-    def _silent(self) -> None:
+    def _warn_of_silence(self) -> None:
         if self._warning:
-            log.warning(f"{self._warning} ({SILENCE:.0f} s without output)")
+            log.warning(f"{self._warning} ({SILENCE_TIMEOUT:.0f} s without output)")
             self._warning = ""
 
     def _start(self) -> None:
@@ -121,7 +121,7 @@ class RunningProgram:
     def _ended(self, program: "subprocess.Popen[bytes]", printed: int, lines: int) -> str:
         """Return a message about a program that closed its output too early."""
         try:
-            status = f"exit status {program.wait(PATIENCE)}"
+            status = f"exit status {program.wait(TIMEOUT)}"
         except subprocess.TimeoutExpired:
             status = "closed its output"
         message = f"{status} after {counted(printed, 'line')} for {counted(lines, 'candidate')}"
@@ -158,12 +158,12 @@ def _started(command: str | Sequence[str], folder: str, errors: IO[bytes] | None
     return program
 
 
-def _talk(
+def _exchange(
     program: "subprocess.Popen[bytes]",
     text: bytes,
     lines: int,
     to_end: bool,
-    silent: Callable[[], None] = lambda: None,
+    on_silence: Callable[[], None] = lambda: None,
 ) -> bytes:
     """Write the text and read the output, each as soon as the program is ready.
 
@@ -173,21 +173,21 @@ def _talk(
         lines: maximum number of lines of its output.
         to_end: whether to close its input after the text and read until the output ends. Otherwise read until the
             output has all lines, or ends.
-        silent: called when nothing was printed for `SILENCE` seconds.
+        on_silence: called when nothing was printed for `SILENCE_TIMEOUT` seconds.
     """
     stdin, stdout = program.stdin, program.stdout
     assert stdin and stdout
     printed, count, unread = bytearray(), 0, memoryview(text)
-    heard = time.monotonic()
+    last_output = time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(stdin, selectors.EVENT_WRITE)
         selector.register(stdout, selectors.EVENT_READ)
         while to_end or count < lines or unread:
-            ready = [key.fileobj for key, _ in selector.select(PATIENCE)]
+            ready = [key.fileobj for key, _ in selector.select(TIMEOUT)]
             if not ready and program.poll() is not None:
                 raise Fault("ended, but left a process that keeps its output open")
-            if time.monotonic() - heard > SILENCE:
-                silent()
+            if time.monotonic() - last_output > SILENCE_TIMEOUT:
+                on_silence()
             if stdin in ready:
                 unread = _write(stdin, unread)
                 if not unread:
@@ -195,31 +195,31 @@ def _talk(
                     if to_end:
                         stdin.close()
             if stdout in ready:
-                block = os.read(stdout.fileno(), LONGEST)
+                block = os.read(stdout.fileno(), MAX_LINE_BYTES)
                 if not block:
                     break
                 printed += block
-                heard = time.monotonic()
+                last_output = time.monotonic()
                 count += block.count(b"\n")
                 if count > lines:
                     raise Fault(f"more than {lines} lines for {lines} candidates")
-                if len(printed) - printed.rfind(b"\n") > LONGEST:
-                    raise Fault(f"line {count + 1} has more than {LONGEST} bytes")
+                if len(printed) - printed.rfind(b"\n") > MAX_LINE_BYTES:
+                    raise Fault(f"line {count + 1} has more than {MAX_LINE_BYTES} bytes")
     return bytes(printed)
 
 
-def _unread(program: "subprocess.Popen[bytes]") -> bytes | None:
+def _available_output(program: "subprocess.Popen[bytes]") -> bytes | None:
     """Return the output that was not read: None if there is none, empty if the program has closed its output."""
     with selectors.DefaultSelector() as selector:
         assert program.stdout
         selector.register(program.stdout, selectors.EVENT_READ)
-        return os.read(program.stdout.fileno(), LONGEST) if selector.select(0) else None
+        return os.read(program.stdout.fileno(), MAX_LINE_BYTES) if selector.select(0) else None
 
 
 def _write(stdin: IO[bytes], text: memoryview) -> memoryview:
     """Write as much as the program accepts and return the rest, which is empty if it closed its stdin."""
     try:
-        return text[os.write(stdin.fileno(), text[:LONGEST]) :]
+        return text[os.write(stdin.fileno(), text[:MAX_LINE_BYTES]) :]
     except BlockingIOError:
         return text
     except BrokenPipeError:

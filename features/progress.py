@@ -20,7 +20,7 @@ from moses_io.files.text import encode
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-PAUSE = 30.0
+LOG_INTERVAL = 30.0
 """Seconds between two progress lines if stderr is not a terminal."""
 
 Item = TypeVar("Item")
@@ -155,24 +155,24 @@ class Bar:
     def advance(self, units: int, status: str, stored: bool = False) -> None:
         """Add `units` to the count and show a status text.
 
-        If no bar is drawn, log a line instead, at most one every `PAUSE` seconds. `stored` units were done by an
+        If no bar is drawn, log a line instead, at most one every `LOG_INTERVAL` seconds. `stored` units were done by an
         earlier run.
         """
         self._done += units
         self._before += units if stored else 0
         now = time.monotonic()
         self.progress.update(self._task, advance=units, count=self._count(self._done))
-        self.say(status)
-        if self.progress.disable and now - self._last_line > PAUSE:
+        self.set_status(status)
+        if self.progress.disable and now - self._last_line > LOG_INTERVAL:
             self._last_line = now
             name = "" if _lines.task else f"{self._description}: "
             of_total = "" if self._total is None else f" of {self._total}"
             log.info(f"{name}{self._done}{of_total} {status}".rstrip())
         self._report()
 
-    def say(self, words: str) -> None:
+    def set_status(self, text: str) -> None:
         """Show a short status text next to the bar, if it is drawn."""
-        self.progress.update(self._task, note=printable(words))
+        self.progress.update(self._task, note=printable(text))
 
     def hide(self) -> None:
         """Stop drawing the bar."""
@@ -191,7 +191,7 @@ class Bar:
 def progress_bar(description: str, total: int | None, done: int = 0, whole: bool = False) -> Iterator[Bar]:
     """Show a progress bar below the open ones while the block runs.
 
-    If stderr is not a terminal, the bar logs a line every `PAUSE` seconds instead.
+    If stderr is not a terminal, the bar logs a line every `LOG_INTERVAL` seconds instead.
 
     Args:
         description: text to the left of the bar.
@@ -241,7 +241,7 @@ def show_status(status: str) -> None:
 def show_time_left(text: str) -> None:
     """Show the remaining time of a run next to the outermost bar or, if no bar is drawn, log it."""
     if _open and not _open[0].progress.disable:
-        _open[0].say(text)
+        _open[0].set_status(text)
     else:
         log.info(text)
 

@@ -71,11 +71,11 @@ class Ragged:
         lengths = self.lengths[rows]  # (M,)
         return Ragged(self.values[concatenated(self.ends[rows], lengths)], ends_of(lengths))
 
-    def select(self, kept: NDArray[np.bool_]) -> "Ragged":
-        """Return the rows for which `kept` (R,) is true. If they are all rows, nothing is copied."""
-        if kept.all():
+    def select(self, mask: NDArray[np.bool_]) -> "Ragged":
+        """Return the rows for which `mask` (R,) is true. If they are all rows, nothing is copied."""
+        if mask.all():
             return self
-        return Ragged(self.values[np.repeat(kept, self.lengths)], ends_of(self.lengths[kept]))
+        return Ragged(self.values[np.repeat(mask, self.lengths)], ends_of(self.lengths[mask]))
 
     def reversed(self) -> "Ragged":
         """Return the rows with their values in the opposite order."""

@@ -11,8 +11,8 @@ from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model
-from features.models.scoring.alone import score_alone
 from features.models.scoring.members import Members
+from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.tree import score_tree
 from features.progress import log
 from moses_io.files.errors import InputError
@@ -62,31 +62,31 @@ class Reader:
             return self._score(sentences, names, attention)
         keys = [self._keys(each, names) for each in sentences]
         # A value of another size is not a float64, so it is computed again.
-        looked_up = self._cache.look_up([key for rows in keys for row in rows for key in row])
-        known = {key: value for key, value in looked_up.items() if len(value) == NUMBER}
+        cached = self._cache.get([key for rows in keys for row in rows for key in row])
+        known = {key: value for key, value in cached.items() if len(value) == NUMBER}
         new, new_keys = [], []
         for each, rows in zip(sentences, keys, strict=True):
-            places = [place for place, row in enumerate(rows) if not known.keys() >= set(row)]
-            if places:
-                new.append(replace(each, hypotheses=tuple(each.hypotheses[place] for place in places)))
-                new_keys += [key for place in places for key in rows[place]]
+            indices = [index for index, row in enumerate(rows) if not known.keys() >= set(row)]
+            if indices:
+                new.append(replace(each, hypotheses=tuple(each.hypotheses[index] for index in indices)))
+                new_keys += [key for index in indices for key in rows[index]]
         steps = Steps()
         if new:
             reading = self._score(new, names, attention=False)
             values = np.stack([reading.values[name] for name in names], axis=1)  # (new candidates, names)
             computed = {key: value.tobytes() for key, value in zip(new_keys, values.ravel(), strict=True)}
-            self._cache.keep(computed)
+            self._cache.store(computed)
             known, steps = known | computed, reading.steps
         values = np.frombuffer(b"".join(known[key] for rows in keys for row in rows for key in row))
         return Reading(dict(zip(names, values.reshape(-1, len(names)).T, strict=True)), [], steps)
 
-    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+    def score_separately(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Score each candidate separately, without sharing prefixes.
 
         Uses float32 and the weights exactly as trained.
         """
         ((_, models),) = self._exact.for_each([sentence.source])
-        return score_alone(models, [sentence], names, attention)
+        return score_one_by_one(models, [sentence], names, attention)
 
     @cached_property
     def _exact(self) -> Members:
@@ -106,8 +106,8 @@ class Reader:
     def _score(self, sentences: Sequence[Sentence], names: Sequence[str], attention: bool) -> Reading:
         """Score sentences without the cache, grouped by the weights that score them."""
         parts = []
-        for places, models in self._members.for_each([each.source for each in sentences]):
-            parts.append((places, self._score_by(models, [sentences[place] for place in places], names, attention)))
+        for indices, models in self._members.for_each([each.source for each in sentences]):
+            parts.append((indices, self._score_by(models, [sentences[index] for index in indices], names, attention)))
         return parts[0][1] if len(parts) == 1 else _in_order(sentences, parts)
 
     def _score_by(
@@ -116,7 +116,7 @@ class Reader:
         """Score sentences with the given models, in halves if there is not enough memory."""
         try:
             if self.config.direction == "backward":
-                return score_alone(models, sentences, names, attention, shared=True)
+                return score_one_by_one(models, sentences, names, attention, shared=True)
             return score_tree(models, sentences, names, attention)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -132,7 +132,7 @@ def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int]
     """Join readings of parts, given with the indices of their sentences, in the order of all sentences."""
     counts = np.array([len(each.hypotheses) for each in sentences])  # (n,)
     firsts = np.cumsum(counts) - counts  # (n,)
-    rows = [np.arange(firsts[place], firsts[place] + counts[place]) for places, _ in parts for place in places]
+    rows = [np.arange(firsts[index], firsts[index] + counts[index]) for indices, _ in parts for index in indices]
     order, joined = np.argsort(np.concatenate(rows)), _joined([reading for _, reading in parts])  # (N,)
     attention = [joined.attention[row] for row in order] if joined.attention else []
     return joined._replace(values={name: each[order] for name, each in joined.values.items()}, attention=attention)

@@ -199,10 +199,10 @@ def models_and_values(kind: str, argument: str) -> tuple[tuple[str, ...], tuple[
     """
     folder, names = split_values(argument)
     known = [*VALUES, PER_WORD, ADDED]
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if name not in known:
             raise InputError(f"feature '{kind}:{argument}': unknown value {shown(name)}{nearest(name, known)}")
-        if name in names[:place]:
+        if name in names[:position]:
             raise InputError(f"feature '{kind}:{argument}': value '{name}' occurs twice")
     joint = kind in FEATURES and FEATURES[kind].joint  # a class of a user may extend one of ours
     folders = tuple(folder.split(",")) if joint else (folder,)
@@ -275,15 +275,15 @@ def check_label(label: str) -> str:
     return label
 
 
-def together(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:
+def group_by_models(requests: Sequence[FeatureRequest]) -> list[list[FeatureRequest]]:
     """Group requests that read the same models. A group has the position of its first request."""
     groups: list[list[FeatureRequest]] = []
     for request in requests:
-        near = [group for group in groups if any(request.readers & other.readers for other in group)]
-        joint = [*(other for group in near for other in group), request]
-        place = groups.index(near[0]) if near else len(groups)
-        groups[place : place + 1] = [joint]
-        groups = [group for group in groups if group not in near]
+        overlapping = [group for group in groups if any(request.readers & other.readers for other in group)]
+        merged = [*(other for group in overlapping for other in group), request]
+        position = groups.index(overlapping[0]) if overlapping else len(groups)
+        groups[position : position + 1] = [merged]
+        groups = [group for group in groups if group not in overlapping]
     return groups
 
 

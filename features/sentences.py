@@ -56,9 +56,9 @@ class Sentences(Sequence[list[str]]):
         for row in self.numbers:
             yield list(map(word, row))
 
-    def select(self, kept: NDArray[np.bool_]) -> "Sentences":
-        """Return the sentences for which `kept` is true."""
-        return Sentences(self.words, self.numbers.select(kept))
+    def select(self, mask: NDArray[np.bool_]) -> "Sentences":
+        """Return the sentences for which `mask` is true."""
+        return Sentences(self.words, self.numbers.select(mask))
 
     def with_first_word(self, word: str) -> "Sentences":
         """Return the sentences, each with another first word before its own."""
@@ -147,9 +147,9 @@ class TokenPairs(Sequence[TokenPair]):
     def __iter__(self) -> Iterator[TokenPair]:
         return zip(self.source, self.target, strict=True)
 
-    def select(self, kept: NDArray[np.bool_]) -> "TokenPairs":
-        """Return the pairs for which `kept` is true."""
-        return TokenPairs(self.source.select(kept), self.target.select(kept))
+    def select(self, mask: NDArray[np.bool_]) -> "TokenPairs":
+        """Return the pairs for which `mask` is true."""
+        return TokenPairs(self.source.select(mask), self.target.select(mask))
 
     def joined(self, other: "TokenPairs") -> "TokenPairs":
         """Return these pairs and then those of another corpus."""
@@ -159,6 +159,6 @@ class TokenPairs(Sequence[TokenPair]):
         """Return all pairs `count` times."""
         return TokenPairs(self.source.repeated(count), self.target.repeated(count)) if count > 1 else self
 
-    def turned(self) -> "TokenPairs":
+    def swapped(self) -> "TokenPairs":
         """Return the pairs with source and target swapped."""
         return TokenPairs(self.target, self.source)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from features.arrays import Array, Integers
-from features.links import places_of
+from features.links import word_indices
 from features.progress import progress_bar
 from features.ragged import Ragged
 from features.sentences import TokenPairs
@@ -19,7 +19,7 @@ from moses_io.files.streams import name_of, numbered_lines
 from moses_io.files.text import decode, number, tokens, without_line_end
 
 ITERATIONS = 5
-LARGEST_PROBABILITY = 1.001
+MAX_PROBABILITY = 1.001
 """Largest value accepted as a probability. Rounded values in tables may exceed 1."""
 NULL = "NULL"
 """Empty word, from which words without a counterpart are generated, as written in Moses' tables."""
@@ -52,7 +52,7 @@ def read_table(path: str) -> Table:
         value = number(parts[2]) if len(parts) == 3 else None
         if value is None:
             raise InputError(f"{name_of(path)}:{line}: expected 'word word probability', found {shown(text)}")
-        if not 0 <= value <= LARGEST_PROBABILITY:
+        if not 0 <= value <= MAX_PROBABILITY:
             hint = ". Is this a table of log-probabilities?" if value < 0 else ""
             raise InputError(f"{name_of(path)}:{line}: expected a probability from 0 to 1, found {parts[2]}{hint}")
         table[parts[1]][parts[0]] = value
@@ -87,15 +87,15 @@ def estimate(source: Ragged, target: Ragged, null: int) -> Translations:
     # One integer key for each (source word, target word) of each pair, ordered by target position. All keys of a
     # target word are adjacent, so that `reduceat` can normalize them. `places` is the index of each distinct key.
     keys = np.concatenate([_keys(source.part(block), target.part(block), null, size) for block in blocks])
-    links, places = np.unique(keys, return_inverse=True)
+    links, link_indices = np.unique(keys, return_inverse=True)
     del keys  # as large as `places`
     lengths = np.repeat(source.lengths + 1, target.lengths)  # (targets,)
     starts, probability = np.cumsum(lengths) - lengths, np.ones(len(links))
     with progress_bar("IBM model 1", ITERATIONS) as bar:
         for _ in range(ITERATIONS):
-            share = probability[places]  # (keys,)
+            share = probability[link_indices]  # (keys,)
             share /= np.repeat(np.add.reduceat(share, starts), lengths)
-            counts = np.bincount(places, weights=share, minlength=len(links))  # (links,)
+            counts = np.bincount(link_indices, weights=share, minlength=len(links))  # (links,)
             probability = counts / np.bincount(links // size, weights=counts)[links // size]
             bar.advance(1, "")
     return Translations(conditions=links // size, words=links % size, probabilities=probability)
@@ -140,7 +140,7 @@ def count(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int])
 
 def _linked_words(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int]) -> tuple[Integers, Integers]:
     """Return the ids of both words (L,) of each link in some pairs, links to the empty words included."""
-    left, right = places_of(links, source.ends, target.ends)  # (links,) both
+    left, right = word_indices(links, source.ends, target.ends)  # (links,) both
     alone, alone_there = np.ones(len(source.values), np.bool_), np.ones(len(target.values), np.bool_)
     alone[left] = alone_there[right] = False
     sources, targets = source.values[alone], target.values[alone_there]

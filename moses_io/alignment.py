@@ -294,7 +294,7 @@ class _NumbersByText(dict[bytes, int]):
         return self[text]
 
 
-def turned(links: Alignment) -> Alignment:
+def swapped(links: Alignment) -> Alignment:
     """Return the links with source and target swapped."""
     return frozenset((j, i) for i, j in links)
 

@@ -14,9 +14,9 @@ from functools import lru_cache
 from itertools import accumulate
 
 from moses_io.files.errors import Fault, shown
-from moses_io.files.text import LARGEST, NUMBER, decode, encode, number, numbers, tokens, without_line_end
+from moses_io.files.text import MAX_VALUE, NUMBER, decode, encode, number, numbers, tokens, without_line_end
 
-MOST_VALUES = 1_000
+MAX_VALUES = 1_000
 """Maximum values of a line that a regular expression reads. A larger expression takes long to compile."""
 
 UNLABELLED = "Unlabelled"
@@ -116,12 +116,17 @@ class LineParser:
         match = self._pattern.fullmatch(fields[2]) if self._pattern and len(fields) > 2 else None
         if match:
             identifier, values = fields[0].strip(b" "), tuple(map(float, match.groups()))
-            if identifier.isdigit() and len(identifier) <= 18 and min(values) >= -LARGEST and max(values) <= LARGEST:
+            if (
+                identifier.isdigit()
+                and len(identifier) <= 18
+                and min(values) >= -MAX_VALUE
+                and max(values) <= MAX_VALUE
+            ):
                 dense = tuple((name, values[place]) for name, place in self._features)
                 return Hypothesis(int(identifier), number, fields, dense, {})
         hypothesis = parse_line(line, number)
         layout = tuple((name, len(values)) for name, values in hypothesis.dense)
-        if not hypothesis.sparse and 0 < sum(count for _, count in layout) <= MOST_VALUES:
+        if not hypothesis.sparse and 0 < sum(count for _, count in layout) <= MAX_VALUES:
             self._expect(layout)
         return hypothesis
 

@@ -8,7 +8,7 @@ from moses_io.files.text import tokens, without_line_end
 from moses_io.hypothesis import Hypothesis, no_total
 from moses_io.nbest import SentenceList, total_or_lowest
 
-FEWEST_TOTALS = 6
+MIN_TOTALS = 6
 """Minimum number of lines of a sentence for the check that totals decrease."""
 
 
@@ -57,22 +57,22 @@ def _lacks(last: Hypothesis, before: Hypothesis) -> str:
 
 def _lacks_in_last_field(last: Hypothesis, before: Hypothesis) -> str:
     """Return a description of the part that is missing in a last field with links or phrases, or ""."""
-    own = without_line_end(last.fields[-1])
-    other = without_line_end(before.fields[-1])
+    last_field = without_line_end(last.fields[-1])
+    field_before = without_line_end(before.fields[-1])
     name = f"its field {len(last.fields)}"
-    as_before = ", unlike that of the line before" if other else ""
+    as_before = ", unlike that of the line before" if field_before else ""
     # An empty field of the line before does not show its kind. Then the field of the last line decides.
-    if describe_field(other if other.strip(b" ") else own) == "segmentation":
+    if describe_field(field_before if field_before.strip(b" ") else last_field) == "segmentation":
         whole = not before.text or _reaches_end(before)
         if last.text and whole and not _reaches_end(last):
             return f"{name} does not reach the last word{as_before}"
         return ""
-    if printed_links(other) is None:
+    if printed_links(field_before) is None:
         return ""
-    if printed_links(own) is None:
+    if printed_links(last_field) is None:
         return f"{name} ends inside a link"
     # Moses prints a space after each link.
-    if other.endswith(b" ") and not own.endswith(b" "):
+    if field_before.endswith(b" ") and not last_field.endswith(b" "):
         return f"{name} does not end with a space{as_before}"
     return ""
 
@@ -89,5 +89,5 @@ def _total_rises(lines: Sequence[Hypothesis]) -> str:
     A total that was cut off, such as `-1` of `-12.5`, is still a number. It can only be detected by its size.
     """
     totals = [total_or_lowest(line) for line in lines]
-    falls = len(totals) >= FEWEST_TOTALS and totals[:-1] == sorted(totals[:-1], reverse=True)
+    falls = len(totals) >= MIN_TOTALS and totals[:-1] == sorted(totals[:-1], reverse=True)
     return "its total is higher than that of the line before" if falls and totals[-1] > totals[-2] else ""

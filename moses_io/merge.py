@@ -42,9 +42,9 @@ Origins = Counter[tuple[str, ...]]
 
 def describe_origins(names: Sequence[str], origins: Origins) -> str:
     """Return a text with the number of candidates that only this list has, for each list, and that several have."""
-    several = sum(count for having, count in origins.items() if len(having) > 1)
-    alone = [f"{origins[(name,)]} only in {name}" for name in names]
-    return ", ".join([*alone, f"{several} in {'both' if len(names) == 2 else 'several'}"])
+    several = sum(count for lists, count in origins.items() if len(lists) > 1)
+    single = [f"{origins[(name,)]} only in {name}" for name in names]
+    return ", ".join([*single, f"{several} in {'both' if len(names) == 2 else 'several'}"])
 
 
 class _Spread:
@@ -151,14 +151,14 @@ def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LO
     names = tuple(lists)
     layout = _Layout(names)
     # This reads all lists once: the layout must be complete before the first line is written.
-    readings = [_rising(path, layout) for path in lists.values()]
+    readings = [_ascending(path, layout) for path in lists.values()]
     sentences = 0
     origins = Origins()
     with open_output(output) as stream:
-        for parts in _together(readings):
+        for parts in _by_sentence(readings):
             candidates = _candidates(parts)
             stream.writelines(_written(candidates, parts, layout, _fills(candidates, layout.spreads, missing)))
-            origins.update(tuple(names[place] for place in candidate) for candidate in candidates)
+            origins.update(tuple(names[index] for index in candidate) for candidate in candidates)
             sentences += 1
     return sentences, origins
 
@@ -169,13 +169,14 @@ def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOW
     The merged lines have only those dense features that occur in a list of this sentence.
 
     Args:
-        lists: candidates of the sentence in each list, by the name of the list.
+        lists: candidates of the sentence in each list, by the name of the list. All but the first may have none.
         missing: as in `merge_lists`.
 
     Raises:
         InputError: a feature has the name of an indicator, or its number of values differs between lists.
     """
-    layout, parts = _Layout(tuple(lists)), dict(enumerate(lists.values()))
+    layout = _Layout(tuple(lists))
+    parts = {index: part for index, part in enumerate(lists.values()) if part.hypotheses}
     for part in parts.values():
         layout.add(part)
     candidates = _candidates(parts)
@@ -192,49 +193,49 @@ def _check(lists: Mapping[str, str]) -> None:
         raise InputError("two lists cannot both come from stdin")
 
 
-def _rising(path: str, layout: _Layout) -> Iterator[SentenceList]:
+def _ascending(path: str, layout: _Layout) -> Iterator[SentenceList]:
     """Add the sentences of a list to the layout, and return them in ascending order of their ids."""
-    held = None if path != STANDARD and Path(path).is_file() else list(_read(path))
+    cached = None if path != STANDARD and Path(path).is_file() else list(_read(path))
     last, falls = -1, False
-    for sentence_list in _read(path) if held is None else held:
+    for sentence_list in _read(path) if cached is None else cached:
         layout.add(sentence_list)
         falls |= sentence_list.sentence < last
         last = sentence_list.sentence
     if falls:
-        held = sorted(held or _read(path), key=attrgetter("sentence"))
-    return _read(path) if held is None else iter(held)
+        cached = sorted(cached or _read(path), key=attrgetter("sentence"))
+    return _read(path) if cached is None else iter(cached)
 
 
 def _read(path: str) -> Iterator[SentenceList]:
     return without_marks(read_nbest(path))
 
 
-def _together(readings: Iterable[Iterator[SentenceList]]) -> Iterator[dict[int, SentenceList]]:
+def _by_sentence(readings: Iterable[Iterator[SentenceList]]) -> Iterator[dict[int, SentenceList]]:
     """Yield, for each sentence, its candidates by the index of the list in ascending order."""
     # heapq.merge is stable, so earlier lists come first within a sentence.
-    placed = [zip(repeat(place), reading) for place, reading in enumerate(readings)]
-    for _, group in groupby(merge(*placed, key=_sentence), key=_sentence):
+    indexed = [zip(repeat(index), reading) for index, reading in enumerate(readings)]
+    for _, group in groupby(merge(*indexed, key=_sentence), key=_sentence):
         yield dict(group)
 
 
-def _sentence(placed: tuple[int, SentenceList]) -> int:
-    return placed[1].sentence
+def _sentence(indexed: tuple[int, SentenceList]) -> int:
+    return indexed[1].sentence
 
 
 def _candidates(parts: Mapping[int, SentenceList]) -> list[Candidate]:
     """Return the candidates of a sentence in the order of the lists, without duplicates across lists."""
-    texts = {place: [tuple(tokens(each.text)) for each in part.hypotheses] for place, part in parts.items()}
+    texts = {index: [tuple(tokens(each.text)) for each in part.hypotheses] for index, part in parts.items()}
     lines = {
-        place: dict(zip(reversed(texts[place]), reversed(part.hypotheses), strict=True))
-        for place, part in parts.items()
+        index: dict(zip(reversed(texts[index]), reversed(part.hypotheses), strict=True))
+        for index, part in parts.items()
     }  # reversed, so that the first of several lines with one text wins
     candidates: list[Candidate] = []
-    for place, part in parts.items():
-        for text, hypothesis in zip(texts[place], part.hypotheses, strict=True):
-            having = [other for other in parts if text in lines[other]]
+    for index, part in parts.items():
+        for text, hypothesis in zip(texts[index], part.hypotheses, strict=True):
+            containing = [other for other in parts if text in lines[other]]
             # A candidate belongs to the first list that has it. Later lists only add features.
-            if having[0] == place:
-                candidates.append({other: lines[other][text] for other in having} | {place: hypothesis})
+            if containing[0] == index:
+                candidates.append({other: lines[other][text] for other in containing} | {index: hypothesis})
     return candidates
 
 
@@ -245,10 +246,10 @@ def _fills(candidates: Sequence[Candidate], spreads: Mapping[str, _Spread], miss
         lines = reversed(candidate.values())  # reversed, so that the values of the first list win
         dense.append({name: values for line in lines for name, values in line.dense})
     fills = {}
-    for name, everywhere in spreads.items():
+    for name, overall in spreads.items():
         rows = [values[name] for values in dense if name in values]
         if len(rows) < len(dense):
-            spread = _Spread(everywhere.size) if rows else everywhere
+            spread = _Spread(overall.size) if rows else overall
             if rows:
                 spread.add(rows)
             fills[name] = spread.fill(missing)
@@ -263,25 +264,25 @@ def _written(
     totals = [each.total for each in parts[first].hypotheses if each.total is not None]
     lowest = _shortest(min(totals)) if totals else ""
     for candidate in candidates:
-        place, hypothesis = next(iter(candidate.items()))
+        index, hypothesis = next(iter(candidate.items()))
         features = [encode(f"{name}= {values}") for name, values in _features(candidate, layout, fills).items()]
-        if place == 0:
+        if index == 0:
             line = with_features(hypothesis, features)
         else:
             rebuilt = with_other_features(hypothesis, features)
-            line = rebuilt.line if place == first else with_total(rebuilt, lowest)
+            line = rebuilt.line if index == first else with_total(rebuilt, lowest)
         yield line.removesuffix(b"\n") + b"\n"
 
 
 def _features(candidate: Candidate, layout: _Layout, fills: Mapping[str, str]) -> dict[str, str]:
     """Return the values, as text, of the features of a candidate that its line in the first list lacks."""
     known: dict[str, str] = {}
-    own = {*dict(candidate[0].dense), *candidate[0].sparse} if 0 in candidate else set()
+    existing = {*dict(candidate[0].dense), *candidate[0].sparse} if 0 in candidate else set()
     for hypothesis in candidate.values():
         known |= {name: values for name, values in feature_texts(hypothesis).items() if name not in known}
-    dense = {name: known.get(name) or fills[name] for name in layout.spreads if name not in own}
-    indicators = {label: str(int(place in candidate)) for place, label in enumerate(layout.indicators)}
-    sparse = {name: values for name, values in known.items() if name not in own and name not in layout.spreads}
+    dense = {name: known.get(name) or fills[name] for name in layout.spreads if name not in existing}
+    indicators = {label: str(int(index in candidate)) for index, label in enumerate(layout.indicators)}
+    sparse = {name: values for name, values in known.items() if name not in existing and name not in layout.spreads}
     return dense | indicators | sparse
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from moses_io.files.errors import Fault, InputError, at, counted, printable, shown
 from moses_io.files.streams import STANDARD, check_plain, name_of
-from moses_io.files.text import LARGEST, number, numbers, stream_lines, words, write_text
+from moses_io.files.text import MAX_VALUE, number, numbers, stream_lines, words, write_text
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
 from moses_io.untuneable import UNKNOWN_WORDS, Untuneable, split_untuneable, with_all_components
 
@@ -149,20 +149,23 @@ def _overwritten(weights: Weights, overwriting: Sequence[tuple[str, str]]) -> We
         overwriting: (`file:line`, word) of each word in the section. Moses reads its lines as one sequence of words.
     """
     named: dict[str, list[str]] = {}
+    places: dict[str, str] = {}
     name = ""
     for place, word in overwriting:
         if word.endswith("=") and len(word) > 1:
             name = word[:-1]
-            named[name] = []
+            named[name], places[name] = [], place
         elif not name:
             raise InputError(f"{place}: expected 'Name= value …', found {shown(word)}")
         else:
             named[name].append(word)
     overwritten = dict(weights)
     for name, values in named.items():
-        kept = weights.get(name, ())
-        texts = [f"{kept[i]!r}" if value == "x" and i < len(kept) else value for i, value in enumerate(values)]
-        overwritten[name] = _numbers(texts, name, overwriting[0][0])
+        components = weights.get(name, ())
+        texts = [
+            f"{components[i]!r}" if value == "x" and i < len(components) else value for i, value in enumerate(values)
+        ]
+        overwritten[name] = _numbers(texts, name, places[name])
     return overwritten
 
 
@@ -173,14 +176,14 @@ def _find_sparse_file(name: str, ini: str, place: str) -> tuple[str, list[str]]:
     directory of the decoder. If there is no such file, the path is resolved from the folder of the ini file. A warning
     is returned if both files exist and differ.
     """
-    beside = str(Path(ini).parent / name)
+    in_ini_folder = str(Path(ini).parent / name)
     if not os.path.lexists(name):
-        if not os.path.lexists(beside):
+        if not os.path.lexists(in_ini_folder):
             raise InputError(f"{place}: {name}: no such file, neither in the working directory nor next to the ini")
-        return beside, []
-    if not (os.path.isfile(name) and os.path.isfile(beside)) or filecmp.cmp(name, beside, shallow=False):
+        return in_ini_folder, []
+    if not (os.path.isfile(name) and os.path.isfile(in_ini_folder)) or filecmp.cmp(name, in_ini_folder, shallow=False):
         return name, []
-    return name, [f"{place}: weights are read from {name}, as Moses does, and not from {beside}, which differs"]
+    return name, [f"{place}: weights are read from {name}, as Moses does, and not from {in_ini_folder}, which differs"]
 
 
 def _is_sparse_file(lines: Sequence[str]) -> bool:
@@ -240,7 +243,7 @@ def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
 
     Raises:
         InputError: a name is not a `str`, a feature has no sequence of numbers, or a value is not finite or larger than
-            `LARGEST`.
+            `MAX_VALUE`.
     """
     checked: Weights = {}
     for name, values in weights.items():
@@ -252,8 +255,8 @@ def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
             own = ()
         if not own or not all(isinstance(value, Real) for value in own):
             raise InputError(f"weights of {shown(name)}: expected a sequence of numbers, found {shown(values)}")
-        if not all(abs(value) <= LARGEST for value in own):
-            raise InputError(f"weights of {shown(name)}: not finite, or larger than {LARGEST:.2g}: {shown(values)}")
+        if not all(abs(value) <= MAX_VALUE for value in own):
+            raise InputError(f"weights of {shown(name)}: not finite, or larger than {MAX_VALUE:.2g}: {shown(values)}")
         checked[name] = tuple(float(value) for value in own)
     return checked
 
@@ -292,7 +295,7 @@ def write_weights(
             Moses needs them. The untuneable components are declared under `[feature]`.
 
     Raises:
-        InputError: a weight is not finite or larger than `LARGEST`, or a name is not possible in an ini file.
+        InputError: a weight is not finite or larger than `MAX_VALUE`, or a name is not possible in an ini file.
     """
     weights, declared = with_all_components(weights, untuneable)
     for name, values in weights.items():
@@ -300,8 +303,8 @@ def write_weights(
             raise InputError(
                 f"{path}: an ini cannot hold the name {shown(name)}, which starts with '[' or '#' or contains a tab"
             )
-        if not all(abs(value) <= LARGEST for value in values):
-            raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {LARGEST:.2g}")
+        if not all(abs(value) <= MAX_VALUE for value in values):
+            raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {MAX_VALUE:.2g}")
     lines = [*(f"# {printable(comment)}" for comment in comments), *declared, "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
     write_text(path, "".join(f"{line}\n" for line in lines))

@@ -41,7 +41,7 @@ __all__ = [
 
 __version__ = version("moses-rerank")
 
-_PLACES = {
+_MODULES = {
     "Estimate": "rerank.linear.ranking",
     "Evaluation": "rerank.metrics.evaluation",
     "Gain": "rerank.tuning.gain",
@@ -65,9 +65,9 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'rerank' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

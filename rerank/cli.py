@@ -48,7 +48,7 @@ Each is a module of `rerank.commands`, with `_` for `-`. It has HELP, EXAMPLES, 
 `run(arguments)`, which returns an exit status or None.
 """
 
-LONGEST = 500
+MAX_MESSAGE_LENGTH = 500
 """Maximum characters of an error message."""
 
 _LONG_WORD = re.compile(r"(\S{80})\S{40,}(\S{80})")
@@ -88,32 +88,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout:
             sys.stdout.flush()
     except InputError as error:
-        _tell(command, str(error))
+        _report_error(command, str(error))
         return 2
     except BrokenPipeError:
         _close_stdout()
         return 141
     except OSError as error:
         _close_stdout()
-        _tell(command, f"{error.filename or '<stdout>'}: {error.strerror}")
+        _report_error(command, f"{error.filename or '<stdout>'}: {error.strerror}")
         return 2
     except MemoryError:
-        _tell(command, "out of memory. Process less at a time")
+        _report_error(command, "out of memory. Process less at a time")
         return 2
     except KeyboardInterrupt:
-        _tell(command, "stopped")
+        _report_error(command, "stopped")
         return 130
     return status
 
 
-def _tell(command: str, message: str) -> None:
+def _report_error(command: str, message: str) -> None:
     if prints_errors():
         log.error(_line(f"moses-rerank{command}: {message}"))
 
 
 def _line(message: str) -> str:
     line = _LONG_WORD.sub(r"\1…\2", printable(message))
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[:MAX_MESSAGE_LENGTH]}…"
 
 
 def _keep_closed_streams() -> None:

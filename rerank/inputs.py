@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import STANDARD, Lines
 from rerank.reranker import MANIFEST
@@ -40,6 +42,11 @@ def path_of(path: object, argument: str) -> str:
         raise InputError(f"{argument}: no file has a name with a NUL in it, found {shown(str(path))}") from None
     # All other code takes `-` for stdin or stdout.
     return f"./{STANDARD}" if str(path) == STANDARD else str(path)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a number or array of NumPy as a Python value, and any other value unchanged."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def optional_path_of(path: object, argument: str) -> str:
@@ -95,14 +102,14 @@ def features_of(features: object, argument: str = "features") -> dict[str, str]:
     return texts
 
 
-def mapping_of(values: object, argument: str, what: str) -> dict[str, Any]:
-    """Return a mapping as a dict. `what` describes its content in messages.
+def mapping_of(values: object, argument: str, description: str) -> dict[str, Any]:
+    """Return a mapping as a dict. `description` describes its content in messages.
 
     Raises:
         InputError: the value is not a dict, or a key is not a str. The message names `argument`.
     """
     if not isinstance(values, Mapping):
-        raise InputError(f"{argument}: expected a mapping, {what}, found {shown(values)}")
+        raise InputError(f"{argument}: expected a mapping, {description}, found {shown(values)}")
     for name in values:
         if not isinstance(name, str):
             raise InputError(f"{argument}: expected names as text, found {shown(name)}")

@@ -24,6 +24,7 @@ from rerank.inputs import (
     optional_path_of,
     path_of,
     paths_of,
+    plain_value,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def train(
             empty.
     """
     check_types(bool, backward=backward, right_to_left=right_to_left, paper_sizes=paper_sizes, resume=resume)
-    request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, settings)
+    request = training.TrainingRequest(preset, backward, right_to_left, paper_sizes, _plain_values(settings))
     files = _training_files(source, target, dev_source, dev_target, alignment)
     side = optional_path_of(synthetic_source, "synthetic_source")
     other = optional_path_of(synthetic_target, "synthetic_target")
@@ -129,6 +130,10 @@ def train(
     training.train_model(request, files, folder, device, start, resume)
     folders = [Path(folder, name) for name in request.folders]
     return TrainedModel(tuple(folders), tuple(map(training.best_perplexity, folders)))
+
+
+def _plain_values(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain_value(value) for name, value in settings.items()}
 
 
 def _training_files(
@@ -221,6 +226,7 @@ def tune(
     from rerank.tuning import tune as tuning
     from rerank.tuning.tuning_set import Lists
 
+    tuning_settings = tuning.make_tuning(_plain_values(settings))
     begin, written = path_of(initial_weights, "initial_weights"), path_of(output, "output")
     lists = Lists(paths_of(nbest, "nbest"), paths_of(references, "references"), Filters(filters))
     others = _selection_lists(selection, selection_references, lists.filters)
@@ -229,9 +235,9 @@ def tune(
     gain = tuning.tune(
         lists,
         begin,
-        tuning.settle(settings),
+        tuning_settings,
         written,
-        tuning.FoldSettings(folds=folds, fallback=fallback),
+        tuning.FoldSettings(folds=plain_value(folds), fallback=fallback),
         *others,
     )
     return TunedWeights(read_weights(written), gain)

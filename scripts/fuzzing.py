@@ -46,7 +46,7 @@ CORPUS = TESTS / "corpus"
 MODEL = TESTS / "features" / "models" / "format2"
 LENGTHS = ([3, 1], [2, 1])
 KEYS = [bytes([number]) * 16 for number in range(3)]
-LONGEST = 1 << 16
+MAX_BYTES = 1 << 16
 """Maximum size of most mutated files, in bytes. One in twenty of the longer files is not truncated."""
 
 Read = Callable[[Path], object]
@@ -116,7 +116,7 @@ READERS: dict[str, tuple[str, Read]] = {
     "arpa": ("lm.arpa", lambda path: KenLM(str(path), Resources("cpu"))),
     "answer": ("weights.txt", read_tuner_weights),
     "attention": ("test.attention.npz", read_all_attention),
-    "cache": (FILE, lambda path: Cache(str(path.parent)).look_up(KEYS)),
+    "cache": (FILE, lambda path: Cache(str(path.parent)).get(KEYS)),
     "confidence": ("confidence.json", lambda path: read_confidence(str(path))),
     "config": ("config.json", lambda path: read_config(path.parent)),
     "decoders": ("list", read_foreign_list),
@@ -160,7 +160,7 @@ def valid_files(reader: str, folder: Path) -> list[bytes]:
             write(12, "moses", [np.full((3, 2), 0.5, dtype=np.float32)])
         contents.append((folder / name).read_bytes())
     if reader == "cache":
-        Cache(str(folder)).keep({key: bytes(8) for key in KEYS})
+        Cache(str(folder)).store({key: bytes(8) for key in KEYS})
         contents.append((folder / name).read_bytes())
     return contents
 
@@ -192,7 +192,7 @@ def spoil(contents: Sequence[bytes], rng: random.Random) -> bytes:
         content = rng.choices(MUTATIONS, WEIGHTS)[0](content, rng)
         if rng.random() < 0.02:
             content += rng.choice(contents)
-    return content if len(content) <= LONGEST or rng.random() < 0.05 else content[:LONGEST]
+    return content if len(content) <= MAX_BYTES or rng.random() < 0.05 else content[:MAX_BYTES]
 
 
 def _position(content: bytes, rng: random.Random) -> int:
@@ -235,7 +235,7 @@ def _edit_lines(content: bytes, rng: random.Random) -> bytes:
 
 def _replace_number(content: bytes, rng: random.Random) -> bytes:
     """Replace a number with an extreme or malformed value."""
-    found = list(NUMBER.finditer(content[:LONGEST]))
+    found = list(NUMBER.finditer(content[:MAX_BYTES]))
     if not found:
         return content
     match = rng.choice(found)
@@ -244,7 +244,7 @@ def _replace_number(content: bytes, rng: random.Random) -> bytes:
 
 def _replace_value(content: bytes, rng: random.Random) -> bytes:
     """Replace a JSON or TOML value with another value, constant or from the same content."""
-    values = list(re.finditer(rb'"[^"\n]*"|\[[^][]*\]|\{[^{}]*\}|true|false|null|-?[0-9.]+', content[:LONGEST]))
+    values = list(re.finditer(rb'"[^"\n]*"|\[[^][]*\]|\{[^{}]*\}|true|false|null|-?[0-9.]+', content[:MAX_BYTES]))
     if not values:
         return content
     match, other = rng.choice(values), rng.choice(values)

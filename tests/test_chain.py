@@ -162,7 +162,7 @@ def test_models_add_candidates_in_run_and_apply(command: Command, experiment: Pa
 @pytest.fixture
 def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An experiment without models and test sets. `run` plans two tiny models that may add translations."""
-    monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
+    monkeypatch.setattr("rerank.experiment.recipe.MIN_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
     monkeypatch.setattr("rerank.experiment.recipe._joins", lambda _: True)
@@ -209,7 +209,7 @@ def test_a_changed_comparison_does_not_repeat_the_training(
 ) -> None:
     assert command("run", unplanned, "--device", "cpu", "--jobs", 1)[0] == 0
     monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
-    monkeypatch.setattr("rerank.experiment.chain.LEAST", 0.0)
+    monkeypatch.setattr("rerank.experiment.chain.MIN_RATIO", 0.0)
     status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
     assert "translate dev" in done(err) and not any(name.startswith("train ") for name in done(err))

@@ -334,7 +334,7 @@ import sys
 from rerank.cli import main
 from rerank.experiment import recipe
 recipe.MODELS = ("left-to-right", "right-to-left")
-recipe.SMALL_EPOCHS, recipe.FEWEST_UPDATES, recipe.SMALL = 1, 100, {SMALL | {"batch_size": 16}}
+recipe.SMALL_EPOCHS, recipe.MIN_UPDATES, recipe.SMALL = 1, 100, {SMALL | {"batch_size": 16}}
 more = {{"train": {["--set", *(f"{key}={value}" for key, value in SMALL.items())]}, "run": ["--jobs", "1"]}}
 sys.exit(main(sys.argv[1:] + more.get(sys.argv[1], [])))
 """

@@ -16,11 +16,11 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import digest
 from moses_io.files.text import parallel_lines, tokens
 
-SMALLEST = 1e-7
+MIN_PROBABILITY = 1e-7
 """Lower bound of a word's probability, for words without an entry: the last decimal that tables print."""
 
 
-FEWEST_WORDS, FEWEST_FOUND = 5, 0.1
+MIN_WORDS, MIN_FOUND = 5, 0.1
 """Minimum number of words for the check, and minimum fraction of them with an entry in the table.
 
 With the tables of the training corpus the fraction is 45 % for a Quechua list, the lowest, and 81 % to 99 % for five
@@ -60,7 +60,7 @@ class _Tables(CheckedFeature):
         """Warn if almost no word has an entry in the table, and reset the counts."""
         words, with_pair = self._words, self._with_pair
         self._words = self._with_pair = 0
-        if words >= FEWEST_WORDS and with_pair < FEWEST_FOUND * words:
+        if words >= MIN_WORDS and with_pair < MIN_FOUND * words:
             found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
             log.warning(f"feature '{self._name}': {found} words of the list have a pair in the table. {self._expected}")
 
@@ -111,7 +111,7 @@ class Estimated(_Tables):
             if not side.words:
                 raise InputError(f"{path}: all lines are blank. Expected words to estimate from")
         self._forward = estimate_words(pairs, NULL)
-        self._backward = estimate_words(pairs.turned(), NULL)
+        self._backward = estimate_words(pairs.swapped(), NULL)
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
@@ -126,4 +126,4 @@ def model1(table: Table, predicted: Sequence[str], condition: Sequence[str]) -> 
     """Return log p(predicted|condition) of IBM model 1, without the probability of the length."""
     rows = [table.get(word, {}) for word in (NULL, *condition)]
     means = (sum(row.get(word, 0.0) for row in rows) / len(rows) for word in predicted)
-    return sum(math.log(max(mean, SMALLEST)) for mean in means)
+    return sum(math.log(max(mean, MIN_PROBABILITY)) for mean in means)

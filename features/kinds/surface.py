@@ -33,8 +33,8 @@ class Copied(_Surface):
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Return the number of shared tokens with an alphabetic character."""
-        shared = collections.Counter(source) & collections.Counter(hypothesis)
-        return [sum(count for token, count in shared.items() if any(map(str.isalpha, unescaped(token))))]
+        shared = collections.Counter(map(unescaped, source)) & collections.Counter(map(unescaped, hypothesis))
+        return [sum(count for token, count in shared.items() if any(map(str.isalpha, token)))]
 
 
 class Repetition(_Surface):
@@ -59,7 +59,7 @@ class Punctuation(_Surface):
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Compare the tokens of punctuation characters and symbols."""
-        return [-_difference(*(filter(_is_punctuation, side) for side in (source, hypothesis)))]
+        return [-_difference(*(filter(_is_punctuation, map(unescaped, side)) for side in (source, hypothesis)))]
 
 
 def _difference(left: Iterable[str], right: Iterable[str]) -> int:
@@ -73,7 +73,7 @@ def _digits(token: str) -> str:
 
 
 def _is_punctuation(token: str) -> bool:
-    return all(unicodedata.category(letter)[0] in "PS" for letter in unescaped(token))
+    return all(unicodedata.category(letter)[0] in "PS" for letter in token)
 
 
 class Length(CandidateFeature):

@@ -12,9 +12,9 @@ from features.arrays import AttentionRows
 from features.models.config import read_config
 from features.models.device import find_device, within_memory
 from features.models.folder import Model, load_model
-from features.models.scoring.alone import SentencePair, score_pairs
+from features.models.scoring.pairs import SentencePair, score_pairs
 from features.models.settings import rows_ahead
-from moses_io.alignment import Alignment, turned
+from moses_io.alignment import Alignment, swapped
 from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
 
@@ -84,7 +84,7 @@ class Aligner:
         """Combine the forward rows (J, I+2) and backward rows (I, J+2) of a pair, either of which may be missing."""
         links, attention = [], []
         if "forward" in rows:
-            links.append(turned(most_attended(rows["forward"])))
+            links.append(swapped(most_attended(rows["forward"])))
             attention.append(rows["forward"][:, 1:-1])  # (J, I)
         if "backward" in rows:
             links.append(most_attended(rows["backward"]))
@@ -157,8 +157,8 @@ def boundary_rows(model: Model, source: Sequence[str], target: Sequence[str], ro
         ValueError: the shape of the rows does not match the tokens of these words.
     """
     # Tokens of a word are adjacent, so `reduceat` from the first token of each word sums over words.
-    widths = [len(subwords) for subwords in model.source.cut(source)]
-    heights = [len(subwords) for subwords in model.target.cut(target)]
+    widths = [len(subwords) for subwords in model.source.encode_each(source)]
+    heights = [len(subwords) for subwords in model.target.encode_each(target)]
     tokens = sum(heights)
     if rows.shape != (tokens + 1, sum(widths) + 2):
         raise ValueError(f"rows {rows.shape} of {sum(widths)} source and {tokens} target tokens")

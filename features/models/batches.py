@@ -54,9 +54,9 @@ def bucketed(
     longest = 0
     for number, (words, target_words) in zip(order.tolist(), lengths[order].tolist(), strict=True):
         source, target = words + 2, target_words + 1
-        held, longest = len(batches[-1]) if batches else 0, max(longest, source)
-        full = (held + 1) * target > tokens if tokens else held == batch
-        if full or not batches or 0 < cells < (held + 1) * longest * max(target, ENCODED):
+        last_size, longest = len(batches[-1]) if batches else 0, max(longest, source)
+        is_full = (last_size + 1) * target > tokens if tokens else last_size == batch
+        if is_full or not batches or 0 < cells < (last_size + 1) * longest * max(target, ENCODED):
             batches.append([])
             longest = source
         batches[-1].append(number)

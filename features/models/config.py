@@ -110,8 +110,8 @@ def _with_present_names(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architecture, Training]:
     """Parse settings. Each must be in its own section of the file, written as we write it."""
-    architecture, settled = override(Architecture(), Training(), parts | training)
-    written = json.loads(json.dumps([asdict(architecture), asdict(settled)]))
+    architecture, training_settings = override(Architecture(), Training(), parts | training)
+    written = json.loads(json.dumps([asdict(architecture), asdict(training_settings)]))
     for section, settings in zip((parts, training), written, strict=True):
         for name, value in section.items():
             if name not in settings:
@@ -119,7 +119,7 @@ def _settings(parts: dict[str, Any], training: dict[str, Any]) -> tuple[Architec
             if value != settings[name]:
                 raise InputError(f"setting {name!r}: found {value!r}, expected {settings[name]!r}")
     former = {name: value for name, value in _former_settings(architecture).items() if name not in parts}
-    return dataclasses.replace(architecture, **former), settled
+    return dataclasses.replace(architecture, **former), training_settings
 
 
 def _former_settings(architecture: Architecture) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class DevFolds:
         Sentences are ordered by digest, which is as good as random.
         """
         digests = sorted({_digest(source) for source in sources})
-        return cls({digest: place % DEV_FOLDS + 1 for place, digest in enumerate(digests)})
+        return cls({digest: index % DEV_FOLDS + 1 for index, digest in enumerate(digests)})
 
     @classmethod
     def read(cls, folder: Path) -> "DevFolds":

@@ -151,11 +151,11 @@ def training_seconds(
         aligned: whether the corpus has a word alignment.
         synthetic: sizes of the source and the target of the synthetic pairs, or None.
     """
-    _, training = request.settle()
+    _, training = request.resolve()
     if request.backward:
         corpus, dev = corpus[::-1], dev[::-1]
     prepared = 0.0
-    if request.settle()[0].lexicon != "none" and not aligned:
+    if request.resolve()[0].lexicon != "none" and not aligned:
         prepared = LEXICON * corpus[0].words * corpus[1].words / max(1, corpus[0].lines)
     if synthetic:
         corpus = _epoch(corpus, synthetic, training.upsample)
@@ -184,7 +184,7 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
         request: the model. Of a pair of models it is one of both.
         corpus: sizes of the texts that the model reads and predicts.
     """
-    architecture, training = request.settle()
+    architecture, training = request.resolve()
     if architecture.language_model:
         corpus = corpus[0].like(corpus[0].lines, 0), corpus[1]
     model = products_of(architecture, training, corpus)
@@ -199,7 +199,7 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
 
 def forward_seconds(request: TrainingRequest, texts: CorpusSize) -> float:
     """Return the seconds of a core in which a model scores texts, whose sizes are like those of its training texts."""
-    return FORWARD * _products(products_of(*request.settle(), texts), texts)
+    return FORWARD * _products(products_of(*request.resolve(), texts), texts)
 
 
 def _positions(training: Training, corpus: CorpusSize) -> list[float]:

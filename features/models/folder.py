@@ -33,7 +33,7 @@ from features.models.config import (
 from features.models.device import within_memory
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture
-from features.models.vocabulary import NoWords, Vocabulary, load_vocabulary
+from features.models.vocabulary import EmptyVocabulary, Vocabulary, load_vocabulary
 from features.progress import log
 from moses_io.files.errors import InputError
 from moses_io.files.folders import LOCK, locked, make_folder
@@ -82,7 +82,7 @@ def create_folder(folder: Path, config: ModelConfig, source: Vocabulary, target:
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked_for_training(folder: Path) -> Iterator[None]:
     """Lock a folder for one training while the block runs, and create it if necessary.
 
     A folder that was created here and is still empty at the end is removed.
@@ -154,7 +154,7 @@ def digest_of_model(folder: Path, config: ModelConfig, weights: str) -> str:
 def load_vocabularies(folder: Path, config: ModelConfig) -> tuple[Vocabulary, Vocabulary]:
     """Load the vocabularies of source and target. Raise `InputError` as `load_vocabulary` does."""
     source, target = (load_vocabulary(folder, side, f"{side}.bpe" in config.parts) for side in SIDES)
-    return NoWords() if config.architecture.language_model else source, target
+    return EmptyVocabulary() if config.architecture.language_model else source, target
 
 
 def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) -> Model:

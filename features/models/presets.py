@@ -190,7 +190,7 @@ def find_preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-def settle(preset: Preset, paper_sizes: bool, values: Mapping[str, Any]) -> tuple[Architecture, Training]:
+def resolve(preset: Preset, paper_sizes: bool, values: Mapping[str, Any]) -> tuple[Architecture, Training]:
     """Return the settings of a preset, overridden by the paper's with `paper_sizes`, and then by `values`."""
     paper = preset.paper if paper_sizes else {}
     return override(preset.architecture, preset.training, {**paper, **values})

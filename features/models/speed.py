@@ -32,15 +32,17 @@ def measure_model(request: TrainingRequest, lengths: Integers, corpus: CorpusSiz
         device: `auto`, `cpu` or `cuda`.
     """
     torch.manual_seed(1)
-    architecture, training = request.settle()
-    place = find_device(device)
+    architecture, training = request.resolve()
+    torch_device = find_device(device)
     size = int(training.bpe or corpus[1].vocabulary) + END + 1
-    network = EncoderDecoder(architecture, size, size, training.dropout, training.word_dropout).to(place)
+    network = EncoderDecoder(architecture, size, size, training.dropout, training.word_dropout).to(torch_device)
     if network.lexicon:
-        network.lexicon.words[:, :TRANSLATIONS] = torch.randint(END + 1, size, (size, TRANSLATIONS), device=place)
+        network.lexicon.words[:, :TRANSLATIONS] = torch.randint(
+            END + 1, size, (size, TRANSLATIONS), device=torch_device
+        )
         network.lexicon.probabilities[:, :TRANSLATIONS] = 1 / TRANSLATIONS
     optimizer = find("optimizer", training.optimizer)(network.parameters(), lr=training.learning_rate)
-    low = training.bfloat16 and multiplies_bfloat16(place)
+    low = training.bfloat16 and multiplies_bfloat16(torch_device)
     tokens_per_word = [side.subwords_per_word if training.bpe else 1 for side in corpus]
     tokens = np.ceil(lengths * tokens_per_word).astype(np.int64)  # (P, 2)
 
@@ -51,13 +53,13 @@ def measure_model(request: TrainingRequest, lengths: Integers, corpus: CorpusSiz
         return source, target
 
     def loss(batch: Sequence[int], smoothing: float = 0.0, r_drop: float = 0.0) -> torch.Tensor:
-        sides = (pad([_random(count, size) for count in side], place) for side in tokens[batch].T.tolist())
+        sides = (pad([_random(count, size) for count in side], torch_device) for side in tokens[batch].T.tolist())
         total: torch.Tensor = network(*sides, smoothing, r_drop).loss  # ()
         return total / len(batch)
 
     def train(batch: Sequence[int]) -> None:
         optimizer.zero_grad()
-        with torch.autocast(place.type, torch.bfloat16, enabled=low):
+        with torch.autocast(torch_device.type, torch.bfloat16, enabled=low):
             result = loss(batch, training.label_smoothing, training.r_drop)
         result.backward()  # type: ignore[no-untyped-call]
         optimizer.step()

@@ -6,7 +6,7 @@ Imports torch only when an error is reported.
 import os
 from datetime import timedelta
 
-ANSWER = timedelta(seconds=10)
+STORE_TIMEOUT = timedelta(seconds=10)
 """Timeout of a failed process for torchrun's store."""
 
 
@@ -26,7 +26,9 @@ def prints_errors() -> bool:
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     try:
-        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=ANSWER)
+        store = TCPStore(
+            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=STORE_TIMEOUT
+        )
         return bool(store.add(f"moses-rerank/failed/{os.environ['TORCHELASTIC_RESTART_COUNT']}", 1) == 1)
     except RuntimeError:
         return os.environ["RANK"] == "0"

@@ -23,7 +23,7 @@ from moses_io.files.errors import InputError, at
 from moses_io.files.streams import check_plain, numbered_lines, open_output
 from moses_io.files.text import decode, encode
 
-MOST_KNOWN = 100_000
+MAX_CACHED_TOKENS = 100_000
 """Maximum number of tokens whose subwords are cached."""
 
 _START = "▁"
@@ -35,11 +35,11 @@ class Dropout:
     """Settings of BPE-dropout.
 
     Attributes:
-        share: probability that a merge is dropped, 0 … 1.
+        probability: probability that a merge is dropped, 0 … 1.
         rng: random number generator.
     """
 
-    share: float
+    probability: float
     rng: random.Random
 
 
@@ -55,57 +55,57 @@ class Subwords:
             raise InputError("damaged, or not a sentencepiece model") from None
         self._known: dict[str, list[str]] = {}
 
-    def cut(self, token: str, dropout: Dropout | None = None) -> list[str]:
+    def segment(self, token: str, dropout: Dropout | None = None) -> list[str]:
         """Return the subwords of a token, at least one, with random segmentation if `dropout` is given."""
         if dropout:
-            return self.cut_at_random(token, dropout)
+            return self.segment_randomly(token, dropout)
         if token not in self._known:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_CACHED_TOKENS:
                 self._known.clear()
             self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
 
-    def cut_at_random(self, token: str, dropout: Dropout) -> list[str]:
+    def segment_randomly(self, token: str, dropout: Dropout) -> list[str]:
         """Return the subwords of a token, at least one, by BPE-dropout (Provilkov et al. 2020, algorithm 1).
 
-        At each step each possible merge is dropped with probability `share`, and the remaining merge that was learned
-        first is done. With a share of 0 the result is that of `cut`. Sentencepiece's own random segmentation is not
-        used, because it differs between processes whatever the seed is (0.2.3).
+        At each step each possible merge is dropped with this probability, and the remaining merge that was learned
+        first is done. With a probability of 0 the result is that of `segment`. Sentencepiece's own random segmentation
+        is not used, because it differs between processes whatever the seed is (0.2.3).
         """
         text = _text(token).rstrip(_START)
         if not text:
-            return self.cut(token)
-        ranks, share, chance = self._ranks, dropout.share, dropout.rng.random
+            return self.segment(token)
+        ranks, probability, random_number = self._ranks, dropout.probability, dropout.rng.random
         parts = [_START, *text]
         while True:
-            best, at = len(ranks), -1
-            for place in range(len(parts) - 1):
-                rank = ranks.get(parts[place] + parts[place + 1], best)
-                if rank < best and chance() >= share:
-                    best, at = rank, place
-            if at < 0:
+            best, merge_position = len(ranks), -1
+            for position in range(len(parts) - 1):
+                rank = ranks.get(parts[position] + parts[position + 1], best)
+                if rank < best and random_number() >= probability:
+                    best, merge_position = rank, position
+            if merge_position < 0:
                 return list(self._runs(parts))
-            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+            parts[merge_position : merge_position + 2] = [parts[merge_position] + parts[merge_position + 1]]
 
     @property
-    def pieces(self) -> list[str]:
+    def all_subwords(self) -> list[str]:
         """All learned subwords, preceded by sentencepiece's three special symbols."""
         return [self._processor.id_to_piece(number) for number in range(len(self._processor))]
 
-    def gives(self, subword: str) -> bool:
+    def can_produce(self, subword: str) -> bool:
         """Return whether segmentation can produce this subword: a learned subword, or a run of unlearned characters."""
         return self._learned(subword) or not any(map(self._learned, subword.replace(_START, "")))
 
     @cached_property
     def _ranks(self) -> dict[str, int]:
         """Rank of each subword in the order of learning, which is the priority of merges."""
-        return {subword: rank for rank, subword in enumerate(self.pieces)}
+        return {subword: rank for rank, subword in enumerate(self.all_subwords)}
 
     def _runs(self, parts: Sequence[str]) -> Iterator[str]:
         """Join adjacent characters that were not learned, as sentencepiece does."""
         for learned, run in groupby(parts, self._ranks.__contains__):
-            letters = list(run)
-            yield from letters if learned else ["".join(letters)]
+            characters = list(run)
+            yield from characters if learned else ["".join(characters)]
 
     def _learned(self, subword: str) -> bool:
         return self._processor.piece_to_id(_text(subword)) != self._processor.unk_id()
@@ -141,10 +141,10 @@ def learn(counts: Mapping[str, int], size: int) -> Subwords:
         )
     except RuntimeError as error:
         reason = re.sub(r"^\w+: .*\] ", "", str(error))
-        most = re.search(r"too high .*<= (\d+)", reason)
-        if not most:
+        limit = re.search(r"too high .*<= (\d+)", reason)
+        if not limit:
             raise InputError(f"setting 'bpe': sentencepiece cannot learn {size} subwords here: {reason}") from None
-        return learn(counts, int(most[1]))
+        return learn(counts, int(limit[1]))
     return Subwords(model.getvalue())
 
 
@@ -183,13 +183,13 @@ class Vocabulary:
     def encode(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[int]:
         """Return the ids of tokens or of their subwords, `UNKNOWN` for unknown ones.
 
-        With `dropout` the segmentation is random, see `Subwords.cut_at_random`.
+        With `dropout` the segmentation is random, see `Subwords.segment_randomly`.
         """
-        return flat(self.cut(tokens, dropout))
+        return flat(self.encode_each(tokens, dropout))
 
-    def cut(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
+    def encode_each(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
         """Return the ids of `encode`, as one list for each token."""
-        units = (self.subwords.cut(token, dropout) if self.subwords else [token] for token in tokens)
+        units = (self.subwords.segment(token, dropout) if self.subwords else [token] for token in tokens)
         return [[self._numbers.get(unit, UNKNOWN) for unit in each] for each in units]
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
@@ -206,13 +206,13 @@ class Vocabulary:
                 stream.write(self.subwords.model)
 
 
-class NoWords(Vocabulary):
+class EmptyVocabulary(Vocabulary):
     """The source vocabulary of a language model: all sources are read as empty ones."""
 
     def __init__(self) -> None:
         super().__init__([])
 
-    def cut(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
+    def encode_each(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
         """Return an empty list for each token."""
         return [[] for _ in tokens]
 
@@ -228,9 +228,9 @@ def build_vocabulary(sentences: Iterable[Sequence[str]], training: Training, ext
         words = _frequent(counts, training.min_frequency, training.vocabulary_size)
         return Vocabulary([*extra, *(word for word in words if word not in extra)])
     subwords = learn(counts, training.bpe)
-    used = collections.Counter(subwords.pieces if training.bpe_dropout else ())
+    used = collections.Counter(subwords.all_subwords if training.bpe_dropout else ())
     for token, count in counts.items():
-        for subword in subwords.cut(token):
+        for subword in subwords.segment(token):
             used[subword] += count
     return Vocabulary(_frequent(used, 1, 0), subwords)
 
@@ -256,7 +256,7 @@ def load_vocabulary(folder: Path, side: str, has_subwords: bool) -> Vocabulary:
     with at(f"{model}: "):
         subwords = Subwords(model.read_bytes())
     for number, word in enumerate(words, start=1):
-        if not subwords.gives(word):
+        if not subwords.can_produce(word):
             raise InputError(f"{path}:{number}: {word!r} is not a subword of {model.name}")
     return Vocabulary(words, subwords)
 
@@ -268,7 +268,7 @@ def _read_words(path: Path) -> list[str]:
         word = decode(line.removesuffix(b"\n"))
         if not line.endswith(b"\n"):
             raise InputError(f"{path}:{number}: cut off, expected a word and a line end")
-        if not _may_be_kept(word):
+        if not _is_storable(word):
             raise InputError(f"{path}:{number}: found {word!r}, expected one word and LF")
         if word in words:
             raise InputError(f"{path}:{number}: {word!r}: the word occurs twice")
@@ -276,7 +276,7 @@ def _read_words(path: Path) -> list[str]:
     return list(words)
 
 
-def _may_be_kept(word: str) -> bool:
+def _is_storable(word: str) -> bool:
     """Return whether a word can be stored, one a line.
 
     Carriage returns are excluded, so that Windows line ends in a file are detected as errors.
@@ -290,6 +290,6 @@ def flat(parts: Iterable[Sequence[Unit]]) -> list[Unit]:
 
 
 def _frequent(counts: Mapping[str, int], frequency: int, size: int) -> list[str]:
-    kept = (word for word, count in counts.items() if count >= frequency and _may_be_kept(word))
-    words = sorted(kept, key=lambda word: (-counts[word], word))
+    storable = (word for word, count in counts.items() if count >= frequency and _is_storable(word))
+    words = sorted(storable, key=lambda word: (-counts[word], word))
     return words[:size] if size else words

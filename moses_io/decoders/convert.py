@@ -16,7 +16,7 @@ from moses_io.weights import write_weights
 SCORE = "Score"
 """Label of the decoder's own score."""
 
-MOST_FEATURES = 300
+MAX_FEATURES = 300
 """Number of features above which those that most candidates do not have are left out."""
 
 
@@ -72,11 +72,11 @@ def convert(
     counts, sentences, candidates = _survey(read_candidates(path, form, sources))
     if not candidates:
         raise InputError(f"{path}: the list is empty")
-    wanted = _labels_of(like, label) if like else None
-    rare = len(counts) > MOST_FEATURES and wanted is None
-    kept = [name for name, count in counts.items() if not rare or count > candidates / 2]
-    columns = _columns(kept, label, wanted)
-    labels = list(columns) if wanted is None else wanted
+    wanted_labels = _labels_of(like, label) if like else None
+    rare = len(counts) > MAX_FEATURES and wanted_labels is None
+    names = [name for name, count in counts.items() if not rare or count > candidates / 2]
+    columns = _columns(names, label, wanted_labels)
+    labels = list(columns) if wanted_labels is None else wanted_labels
     with open_output(output) as stream:
         for each in read_candidates(path, form, sources):
             if form not in SPARSE and not each.features.keys() >= set(columns.values()):
@@ -106,8 +106,8 @@ def _survey(candidates: Iterable[Candidate]) -> tuple[dict[str, int], int, int]:
         sentences.add(each.sentence)
         counts.update(each.features.keys())
         different |= {name for name, value in each.features.items() if value != each.score}
-    kept = {name: count for name, count in counts.items() if name in different or count < total}
-    return kept, len(sentences), total
+    counted_features = {name: count for name, count in counts.items() if name in different or count < total}
+    return counted_features, len(sentences), total
 
 
 def _labels_of(path: str, label: str) -> list[str]:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from moses_io.files.errors import QUOTED, Fault, InputError, counted, shown
 from moses_io.files.streams import name_of, numbered_lines
-from moses_io.files.text import LARGEST, decode, no_number, number, tokens, whole, without_line_end, without_tabs
+from moses_io.files.text import MAX_VALUE, decode, no_number, number, tokens, whole, without_line_end, without_tabs
 
 _FAIRSEQ_CANDIDATE = re.compile(r"([HP])-([0-9]{1,18})\t(.*)")
 _FAIRSEQ_LINE = re.compile(r"[STHDP]-[0-9]+\t")
@@ -294,7 +294,7 @@ def _paired(sentence: int, texts: Any, scores: Any) -> list[Candidate]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_VALUE:
         raise Fault(f"expected a finite number, found {shown(str(value)[:QUOTED])}")
     return float(value)
 

@@ -48,6 +48,19 @@ For bzip2 it includes the magic number of the first block or of the end of the s
 """
 
 
+_UNSUPPORTED = {
+    "zstd": (b"\x28\xb5\x2f\xfd", (".zst", ".zstd")),
+    "lz4": (b"\x04\x22\x4d\x18", (".lz4",)),
+    "zip": (b"PK\x03\x04", (".zip",)),
+    "7z": (b"7z\xbc\xaf\x27\x1c", (".7z",)),
+    "compress": (b"\x1f\x9d", (".Z",)),
+}
+"""Signature and file name extensions of formats that are reported, since they would be read or written as text."""
+
+
+_SUPPORTED = "Expected gzip (.gz), bzip2 (.bz2), xz (.xz) or no compression"
+
+
 def is_compressed(head: bytes) -> bool:
     """Return whether a file that starts with these bytes is compressed."""
     return any(start.match(head) for start in _FORMATS)
@@ -63,10 +76,13 @@ def decompressed(raw: BufferedReader, name: str, line: int) -> Iterator[BinaryIO
         line: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
 
     Raises:
-        InputError: during reading, the disk fails, the compressed stream is damaged or cut off, or the content is too
-            large for its compressed size.
+        InputError: the format of the compression is not supported. During reading: the disk fails, the compressed
+            stream is damaged or cut off, or the content is too large for its compressed size.
     """
     head = raw.peek(10)  # the bzip2 signature has 10 bytes
+    for format_name, (signature, _) in _UNSUPPORTED.items():
+        if head.startswith(signature):
+            raise InputError(f"{name}: compressed as {format_name}. {_SUPPORTED}")
     counted = _Counted(raw)
     open_format = next((each for start, each in _FORMATS.items() if start.match(head)), None)
     if open_format is None:
@@ -138,6 +154,13 @@ class _Reader(RawIOBase):
         if min(self._allowances) < 0:
             found = f"over {self._count:,} bytes in {self._lines:,} lines from {compressed:,} compressed bytes"
             raise InputError(f"{self._name}: {found}. Decompress it first if this is intended")
+
+
+def check_extension(path: str) -> None:
+    """Raise `InputError` if the extension of a file to write names a format of compression that is not supported."""
+    for format_name, (_, extensions) in _UNSUPPORTED.items():
+        if path.endswith(extensions):
+            raise InputError(f"{path}: {format_name} is not supported. {_SUPPORTED}")
 
 
 def compressing(raw: BinaryIO, path: str) -> contextlib.AbstractContextManager[Any]:

@@ -10,16 +10,16 @@ import msgspec
 
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import read_start_of
-from moses_io.files.text import LARGEST, write_text
+from moses_io.files.text import MAX_VALUE, write_text
 
-MOST_BYTES = 4 * 2**20
+MAX_BYTES = 4 * 2**20
 """Default maximum size of a file in bytes. A file of very short values takes about 30 times its size in memory."""
 
 _Record = TypeVar("_Record")
 _FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError)
 
 
-def read_json(path: Path, most: int = MOST_BYTES) -> Any:
+def read_json(path: Path, most: int = MAX_BYTES) -> Any:
     """Read the value in a JSON file of at most `most` bytes.
 
     Raises:
@@ -31,7 +31,7 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
     return parse_json(content, str(path))
 
 
-def read_record(path: Path | str, kind: type[_Record], most: int = MOST_BYTES) -> _Record:
+def read_record(path: Path | str, kind: type[_Record], most: int = MAX_BYTES) -> _Record:
     """Read a record from a file of JSON.
 
     Args:
@@ -56,7 +56,7 @@ def record_of(value: Any, kind: type[_Record], name: object) -> _Record:
 
     Raises:
         InputError: a value has the wrong type (only an integer is converted, to a float), a field is missing, a number
-            is not finite or larger than `LARGEST`, or `__post_init__` raises `ValueError`.
+            is not finite or larger than `MAX_VALUE`, or `__post_init__` raises `ValueError`.
     """
     with as_written(name):
         _check_numbers(value)
@@ -64,12 +64,12 @@ def record_of(value: Any, kind: type[_Record], name: object) -> _Record:
 
 
 def _check_numbers(value: Any) -> None:
-    """Raise `ValueError` if a number in a JSON value is not finite or larger than `LARGEST`."""
+    """Raise `ValueError` if a number in a JSON value is not finite or larger than `MAX_VALUE`."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             _check_numbers(each)
-    elif isinstance(value, int | float) and not abs(value) <= LARGEST:  # also true for NaN
-        raise ValueError(f"expected a number up to {LARGEST:.2g}, found {shown(value)}")
+    elif isinstance(value, int | float) and not abs(value) <= MAX_VALUE:  # also true for NaN
+        raise ValueError(f"expected a number up to {MAX_VALUE:.2g}, found {shown(value)}")
 
 
 def write_json(path: str, value: Any, indent: int | None = None) -> None:

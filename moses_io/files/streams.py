@@ -16,15 +16,15 @@ from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from moses_io.files.compression import LINE, compressing, decompressed, is_compressed
+from moses_io.files.compression import LINE, check_extension, compressing, decompressed, is_compressed
 from moses_io.files.errors import InputError, opening, shown
 
 STANDARD = "-"
-LONGEST = 10_000_000
+MAX_LINE_BYTES = 10_000_000
 """Maximum bytes of a line, so that a small compressed file cannot fill the memory."""
 TEMPORARY = ".temporary"
 """Suffix of the name of a temporary file while it is written."""
-LONGEST_NAME = 200
+MAX_NAME_BYTES = 200
 """Maximum bytes of a file name that is part of the name of a temporary file."""
 
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|(?:/dev|/proc/self)/fd/([0-9]+)")
@@ -106,15 +106,15 @@ def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, b
         size: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
 
     Raises:
-        InputError: a line has more than `LONGEST` bytes, an error of `open_input`, or an item of `Lines` is not one
-            line of text.
+        InputError: a line has more than `MAX_LINE_BYTES` bytes, an error of `open_input`, or an item of `Lines` is not
+            one line of text.
     """
     if isinstance(path, Lines):
         yield from _numbered(path)
         return
     with open_input(path, size) as stream:
-        for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), start=1):
-            if len(line) > LONGEST:
+        for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), start=1):
+            if len(line) > MAX_LINE_BYTES:
                 raise too_long(path, number)
             yield number, line
 
@@ -132,8 +132,8 @@ def is_live(nbest: str | Lines) -> bool:
 
 
 def too_long(path: str, number: int) -> InputError:
-    """Return the error about a line of more than `LONGEST` bytes."""
-    return InputError(f"{name_of(path)}:{number}: expected lines of at most {LONGEST:,} bytes")
+    """Return the error about a line of more than `MAX_LINE_BYTES` bytes."""
+    return InputError(f"{name_of(path)}:{number}: expected lines of at most {MAX_LINE_BYTES:,} bytes")
 
 
 def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
@@ -150,7 +150,7 @@ def _numbered(lines: Lines) -> Iterator[tuple[int, bytes]]:
         line = line.removesuffix(b"\n")
         if b"\n" in line:
             raise InputError(f"{place}: expected one line, found {shown(text)}")
-        if len(line) > LONGEST:
+        if len(line) > MAX_LINE_BYTES:
             raise too_long(lines.name, number)
         yield number, line + b"\n"
 
@@ -219,6 +219,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     with opening(path):
         if path.endswith("/"):
             raise InputError(f"{path}: a folder name, expected a file name")
+        check_extension(path)
         direct = _direct(target, path)
         if direct is None:
             target = target.resolve()
@@ -265,7 +266,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def open_between(path: str) -> Iterator[BinaryIO]:
+def open_temporary(path: str) -> Iterator[BinaryIO]:
     """Open a temporary file, to write and then read, for intermediate data of the output `path`.
 
     The file is in the folder of `path` and is removed at the end.
@@ -292,10 +293,10 @@ def remove_temporaries(path: Path) -> None:
 
 
 def hidden(name: str) -> str:
-    """Return the prefix of temporary files for a file: `.NAME`, or a digest if NAME exceeds `LONGEST_NAME` bytes."""
+    """Return the prefix of temporary files for a file: `.NAME`, or a digest if NAME exceeds `MAX_NAME_BYTES` bytes."""
     # File systems allow names of up to 255 bytes, including the part after the prefix.
     data = os.fsencode(name)
-    return f".{name}" if len(data) <= LONGEST_NAME else f".{hashlib.sha256(data).hexdigest()[:32]}"
+    return f".{name}" if len(data) <= MAX_NAME_BYTES else f".{hashlib.sha256(data).hexdigest()[:32]}"
 
 
 def _lock(descriptor: int) -> bool:

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from moses_io.files.errors import Fault, InputError, shown
 from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 
-LARGEST = 3.4028235e38
+MAX_VALUE = 3.4028235e38
 """Largest absolute value in Moses, which computes in float32. Sums of products of such values fit into float64."""
 
 ESCAPES = {
@@ -86,11 +86,11 @@ def words(text: str) -> list[str]:
 
 
 def number(token: str) -> float | None:
-    """Return the value of a number in C locale syntax, or None if the token is no number or exceeds `LARGEST`."""
+    """Return the value of a number in C locale syntax, or None if the token is no number or exceeds `MAX_VALUE`."""
     if not NUMBER.fullmatch(token):
         return None
     value = float(token)
-    return value if -LARGEST <= value <= LARGEST else None
+    return value if -MAX_VALUE <= value <= MAX_VALUE else None
 
 
 def no_number(token: str) -> str:
@@ -98,7 +98,7 @@ def no_number(token: str) -> str:
     if token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return f"not finite ({token})"
     if NUMBER.fullmatch(token):
-        return f"{shown(token)} is larger than {LARGEST:.2g}, the largest number of Moses"
+        return f"{shown(token)} is larger than {MAX_VALUE:.2g}, the largest number of Moses"
     return f"expected a number, found {shown(token)}"
 
 
@@ -111,7 +111,7 @@ def numbers(what: str, name: str, texts: Sequence[str]) -> tuple[float, ...]:
         texts: the tokens.
 
     Raises:
-        Fault: a token is not a number, or exceeds `LARGEST`.
+        Fault: a token is not a number, or exceeds `MAX_VALUE`.
     """
     values = []
     for token in texts:

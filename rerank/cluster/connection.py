@@ -26,16 +26,16 @@ from moses_io.files.errors import InputError, shown
 
 THREADS = "OMP_NUM_THREADS"
 AUTO, LOCAL = "auto", "local"
-STORE = 100 * 2**20
+OBJECT_STORE_BYTES = 100 * 2**20
 """Bytes of the object store of a cluster that we start. Only small parts of a list go through it."""
 
-DEATHS = 3
+MAX_RESTARTS = 3
 """Maximum number of times that work is repeated because its worker died."""
 
-ANSWER = 10.0
+CONNECT_TIMEOUT = 10.0
 """Seconds that a cluster has to accept a connection."""
 
-POLL = 0.5
+POLL_INTERVAL = 0.5
 """Seconds between two checks for output of the workers."""
 
 
@@ -43,7 +43,7 @@ class Connection:
     """A connection to a cluster, and the resources that a command may use.
 
     Attributes:
-        workplace: settings of this process that the workers copy.
+        worker_settings: settings of this process that the workers copy.
         workers: number of workers that the machines have cores for.
         gpus: number of GPUs of all machines.
 
@@ -63,22 +63,22 @@ class Connection:
                 raise InputError(f"--ray: no machine of the cluster has {threads} cores, as many as {THREADS} says")
             actor = ray.remote(WorkerLines).options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
             self._lines = actor.remote()
-            self.workplace = Workplace(os.getcwd(), threads, shows_progress(), self._lines)
+            self.worker_settings = WorkerSettings(os.getcwd(), threads, shows_progress(), self._lines)
         except BaseException:
             self.close()
             raise
 
-    def wait(self, working: list[Any]) -> list[Any]:
+    def wait(self, pending: list[Any]) -> list[Any]:
         """Wait until at least one of some results is ready, and return all that are ready.
 
         A result is also ready if its work failed. Lines that workers have written up to then are printed on stderr.
         """
         ended: list[Any] = []
         while not ended:
-            ended, _ = ray.wait(working, timeout=POLL)
+            ended, _ = ray.wait(pending, timeout=POLL_INTERVAL)
             for line in ray.get(self._lines.take.remote()):
                 print(line, file=sys.stderr, flush=True)
-        ended, _ = ray.wait(working, num_returns=len(working), timeout=0)
+        ended, _ = ray.wait(pending, num_returns=len(pending), timeout=0)
         return ended
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ def _connect(address: str) -> str:
         if running:
             ray.init(running, **quiet)
             return ""
-        context = ray.init(LOCAL, object_store_memory=STORE, include_dashboard=False, **quiet)
+        context = ray.init(LOCAL, object_store_memory=OBJECT_STORE_BYTES, include_dashboard=False, **quiet)
         return str(context.address_info["session_dir"])
     except Exception as error:  # Ray also raises plain exceptions
         raise InputError(f"--ray {shown(address)}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
@@ -155,7 +155,7 @@ def _find(address: str) -> str:
             return ""
         if named in ("", AUTO):
             return _running()
-    if not _answers(named):
+    if not _accepts_connection(named):
         raise InputError(
             f"--ray {shown(address)}: no cluster answers at {shown(named)}{where}. Expected HOST:PORT, or {AUTO}"
         )
@@ -169,14 +169,14 @@ def _running() -> str:
         address = path.read_text().strip()
     except OSError:
         return ""
-    return address if _answers(address) else ""
+    return address if _accepts_connection(address) else ""
 
 
-def _answers(address: str) -> bool:
+def _accepts_connection(address: str) -> bool:
     """Return whether a connection to an address is accepted."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), ANSWER):
+        with socket.create_connection((host, int(port)), CONNECT_TIMEOUT):
             return bool(host)
     except (OSError, ValueError, OverflowError):
         return False
@@ -205,7 +205,7 @@ class WorkerLines:
 
 
 @dataclass(frozen=True)
-class Workplace:
+class WorkerSettings:
     """Settings that a worker gets from its command.
 
     Attributes:
@@ -221,7 +221,7 @@ class Workplace:
     lines: Any
 
     @contextlib.contextmanager
-    def entered(self, name: str = "") -> Iterator[None]:
+    def applied(self, name: str = "") -> Iterator[None]:
         """Apply the settings while the block runs. Lines on stderr begin with the name, if it is not empty.
 
         Raises:

@@ -12,17 +12,17 @@ from ray.exceptions import RayActorError
 
 from features.arrays import Array
 from features.feature import Resources, Sentence, Steps
-from features.feature_set import Column, FeatureSet, Scored, divided, follows_list, in_order, journal_of
+from features.feature_set import Column, FeatureSet, Scored, is_sequential, journal_of, restore_order, split_batches
 from features.groups import Group, groups
 from features.progress import log
 from features.request import FeatureRequest
 from moses_io.files.errors import InputError, counted
-from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
+from rerank.cluster.connection import MAX_RESTARTS, Connection, WorkerSettings, value_of
 
 BEGIN = "begin"
 """Name of the method that is called first on every actor. It loads the models that the other methods need."""
 
-AHEAD = 2
+MAX_PENDING = 2
 """Unfinished calls per process, above which no further batch is submitted."""
 
 
@@ -56,7 +56,7 @@ class Actors:
         self._waiting: deque[Call] = deque()
         self._idle: list[Any] = []
         self._working: dict[Any, tuple[Any, Call]] = {}
-        self._stillborn = 0  # actors that died at their start, one after the other
+        self._failed_starts = 0  # actors that died at their start, one after the other
 
     @property
     def pending(self) -> int:
@@ -67,23 +67,23 @@ class Actors:
         """Queue a call. An actor makes it as soon as one is idle."""
         call = Call(method, arguments)
         self._waiting.append(call)
-        self._hand_out()
+        self._assign()
         return call
 
     def result(self, call: Call) -> Any:
         """Wait for a call and return its value.
 
         Raises:
-            InputError: raised by a call, or more than `DEATHS` workers died during one call or, one after the other, at
-                their start.
+            InputError: raised by a call, or more than `MAX_RESTARTS` workers died during one call or, one after the
+                other, at their start.
         """
         while not call.done:
             for result in self._cluster.wait(list(self._working)):
-                self._take(result)
-            self._hand_out()
+                self._collect(result)
+            self._assign()
         return call.value
 
-    def _hand_out(self) -> None:
+    def _assign(self) -> None:
         """Give waiting calls to idle actors, and start actors for the others."""
         while self._waiting and self._idle:
             actor, call = self._idle.pop(), self._waiting.popleft()
@@ -95,30 +95,30 @@ class Actors:
             self._working[actor.begin.remote()] = (actor, Call(BEGIN))
             starting += 1
 
-    def _take(self, result: Any) -> None:
+    def _collect(self, result: Any) -> None:
         actor, call = self._working.pop(result)
         try:
             call.value = value_of(result)
         except RayActorError as error:
-            self._put_back(call, error)
+            self._requeue(call, error)
             return
         call.done, call.arguments = True, ()
-        self._stillborn = 0
+        self._failed_starts = 0
         self._idle.append(actor)
 
-    def _put_back(self, call: Call, error: RayActorError) -> None:
+    def _requeue(self, call: Call, error: RayActorError) -> None:
         """Queue a call again after its actor died. Raise `InputError` after too many deaths."""
         if call.method == BEGIN:
-            self._stillborn += 1
+            self._failed_starts += 1
         else:
             call.deaths += 1
             self._waiting.appendleft(call)
         log.info("ray: a worker died. Another does its work")
-        if max(call.deaths, self._stillborn) > DEATHS:
-            raise InputError(f"--ray: {DEATHS + 1} workers died in a row ({type(error).__name__})")
+        if max(call.deaths, self._failed_starts) > MAX_RESTARTS:
+            raise InputError(f"--ray: {MAX_RESTARTS + 1} workers died in a row ({type(error).__name__})")
 
 
-_Read = list[tuple[Group, dict[str, Array] | Call]]
+_Batch = list[tuple[Group, dict[str, Array] | Call]]
 """Groups of a batch with the values of models, known from the journal, or with the call that computes them."""
 
 
@@ -141,7 +141,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     """
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> None:
-        following = [request for request in requests if follows_list(request)]
+        following = [request for request in requests if is_sequential(request)]
         self._local = FeatureSet(following, resources)
         self._cluster = Connection(address)
         try:
@@ -161,10 +161,10 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
 
     def score_all(self, batches: Iterable[list[Sentence]]) -> Iterator[tuple[list[Sentence], Scored]]:
         """Yield each batch with the values of all features, in order, while later batches are already being scored."""
-        ahead: deque[tuple[list[Sentence], _Read, Call]] = deque()
-        for sentences in divided(batches, self._part):
+        ahead: deque[tuple[list[Sentence], _Batch, Call]] = deque()
+        for sentences in split_batches(batches, self._part):
             ahead.append((sentences, *self._begin(sentences)))
-            while self._actors.pending > AHEAD * self._actors.count:
+            while self._actors.pending > MAX_PENDING * self._actors.count:
                 yield self._finish(*ahead.popleft())
         while ahead:
             yield self._finish(*ahead.popleft())
@@ -173,30 +173,30 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
         """End the features that follow the list. Called after the last sentence."""
         self._local.end()
 
-    def alone(self, label: str, sentence: Sentence) -> Array:
+    def score_separately(self, label: str, sentence: Sentence) -> Array:
         """(candidates, values) of a feature of models that read one candidate after the other."""
-        values: Array = self._actors.result(self._actors.submit("ask", "alone", label, sentence))
+        values: Array = self._actors.result(self._actors.submit("call", "alone", label, sentence))
         return values
 
     def _make_actors(self, requests: Sequence[FeatureRequest], resources: Resources) -> Actors:
-        workplace, gpus = self._cluster.workplace, self._cluster.gpus if resources.device != "cpu" else 0
-        kind = ray.remote(_Features).options(num_cpus=workplace.threads, num_gpus=1 if gpus else 0)
+        worker_settings, gpus = self._cluster.worker_settings, self._cluster.gpus if resources.device != "cpu" else 0
+        kind = ray.remote(_Features).options(num_cpus=worker_settings.threads, num_gpus=1 if gpus else 0)
         count = min(gpus, self._cluster.workers) if gpus else self._cluster.workers
-        log.info(f"ray: up to {counted(count, 'worker')} with {counted(workplace.threads, 'thread')} each")
-        return Actors(self._cluster, lambda: kind.remote(workplace, requests, resources), count)
+        log.info(f"ray: up to {counted(count, 'worker')} with {counted(worker_settings.threads, 'thread')} each")
+        return Actors(self._cluster, lambda: kind.remote(worker_settings, requests, resources), count)
 
-    def _begin(self, sentences: list[Sentence]) -> tuple[_Read, Call]:
+    def _begin(self, sentences: list[Sentence]) -> tuple[_Batch, Call]:
         """Submit a batch to all features. Models do not get groups of sentences whose scores are in the journal."""
-        read: _Read = []
+        read: _Batch = []
         for group in groups(sentences, self._group, bool(self.whole_lists)) if self.of_models else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
-                read.append((group, self._actors.submit("ask", "values_of_models", group.sentences)))
+                read.append((group, self._actors.submit("call", "values_of_models", group.sentences)))
             else:
                 read.append((group, values))
-        return read, self._actors.submit("ask", "values_without_models", sentences)
+        return read, self._actors.submit("call", "values_without_models", sentences)
 
-    def _finish(self, sentences: list[Sentence], read: _Read, looked: Call) -> tuple[list[Sentence], Scored]:
+    def _finish(self, sentences: list[Sentence], read: _Batch, other_values: Call) -> tuple[list[Sentence], Scored]:
         """Wait for a batch and join its values."""
         steps, parts = Steps(), []
         for group, part in read:
@@ -204,26 +204,30 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
                 values, taken = self._actors.result(part)
                 steps = steps.plus(taken)
                 if self._journal:
-                    self._journal.keep(group, values)
+                    self._journal.store(group, values)
             else:
                 values = part
-            parts.append((group.places, values))
-        by_label = in_order(parts) | self._actors.result(looked) | self._local.values_without_models(sentences)
+            parts.append((group.indices, values))
+        by_label = (
+            restore_order(parts) | self._actors.result(other_values) | self._local.values_without_models(sentences)
+        )
         return sentences, Scored([Column(label, by_label[label]) for label in self.signatures], steps)
 
 
 class _Features:
     """Actor with the features of some requests."""
 
-    def __init__(self, workplace: Workplace, requests: Sequence[FeatureRequest], resources: Resources) -> None:
-        self._workplace, self._requests, self._resources = workplace, requests, resources
+    def __init__(
+        self, worker_settings: WorkerSettings, requests: Sequence[FeatureRequest], resources: Resources
+    ) -> None:
+        self._worker_settings, self._requests, self._resources = worker_settings, requests, resources
 
     def begin(self) -> None:
         """Load the models.
 
         This is a method because an error in the constructor would look like the death of the actor.
         """
-        with self._workplace.entered():
+        with self._worker_settings.applied():
             self._features = FeatureSet(self._requests, self._resources)
 
     def describe(self) -> _Description:
@@ -231,7 +235,7 @@ class _Features:
         features = self._features
         return features.signatures, features.of_models, features.whole_lists, features.group, features.part
 
-    def ask(self, method: str, *arguments: Any) -> Any:
+    def call(self, method: str, *arguments: Any) -> Any:
         """Return the value of a method of the `FeatureSet`."""
-        with self._workplace.entered():
+        with self._worker_settings.applied():
             return getattr(self._features, method)(*arguments)

@@ -11,9 +11,9 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from moses_io.files.errors import InputError, reason_of
-from rerank.cluster.connection import DEATHS, Connection, Workplace, value_of
+from rerank.cluster.connection import MAX_RESTARTS, Connection, WorkerSettings, value_of
 
-PATIENCE = 30.0
+TERMINATION_TIMEOUT = 30.0
 """Seconds that cancelled work has to end before its process is killed."""
 
 
@@ -34,11 +34,11 @@ class RayWorkers:
         self._cluster = Connection(address)
         self.jobs = min(jobs, self._cluster.workers)
         self._running: dict[Any, str] = {}
-        threads, gpus = self._cluster.workplace.threads, self._cluster.gpus
-        share = 1 / math.ceil(self.jobs / gpus) if gpus else 0
+        threads, gpus = self._cluster.worker_settings.threads, self._cluster.gpus
+        gpu_fraction = 1 / math.ceil(self.jobs / gpus) if gpus else 0
         # With `max_calls` 1 each action has a new process.
-        fresh = ray.remote(num_cpus=threads, num_gpus=share, max_retries=DEATHS, max_calls=1)
-        self._perform = fresh(_perform)
+        remote = ray.remote(num_cpus=threads, num_gpus=gpu_fraction, max_retries=MAX_RESTARTS, max_calls=1)
+        self._perform = remote(_perform)
 
     def __enter__(self) -> "RayWorkers":
         return self
@@ -48,7 +48,7 @@ class RayWorkers:
             if self._running:
                 for result in self._running:
                     ray.cancel(result)
-                ray.wait(list(self._running), num_returns=len(self._running), timeout=PATIENCE)
+                ray.wait(list(self._running), num_returns=len(self._running), timeout=TERMINATION_TIMEOUT)
         finally:
             self._cluster.close()
 
@@ -59,13 +59,13 @@ class RayWorkers:
 
     def start(self, name: str, action: Callable[[], object]) -> None:
         """Start an action in its own process. Its lines on stderr begin with the name."""
-        self._running[self._perform.remote(self._cluster.workplace, name, action)] = name
+        self._running[self._perform.remote(self._cluster.worker_settings, name, action)] = name
 
     def wait(self) -> str:
         """Wait until an action has ended, and return its name. Of several, one that succeeded comes first.
 
         Raises:
-            InputError: the action failed, or its process died more than `DEATHS` times.
+            InputError: the action failed, or its process died more than `MAX_RESTARTS` times.
         """
         ended = {result: _fault(result) for result in self._cluster.wait(list(self._running))}
         first = min(ended, key=lambda result: ended[result] != "")
@@ -85,12 +85,12 @@ def _fault(result: Any) -> str:
         traceback.print_exception(error)
         return f"ended with {type(error.cause).__name__}"
     except RayError as error:
-        return f"its worker died {DEATHS + 1} times ({type(error).__name__})"
+        return f"its worker died {MAX_RESTARTS + 1} times ({type(error).__name__})"
     return ""
 
 
-def _perform(workplace: Workplace, name: str, action: Callable[[], object]) -> None:
+def _perform(worker_settings: WorkerSettings, name: str, action: Callable[[], object]) -> None:
     # Ray cancels work by SIGINT, which background jobs of a shell ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with workplace.entered(name):
+    with worker_settings.applied(name):
         action()

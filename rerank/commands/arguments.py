@@ -97,9 +97,9 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
     return Outputs(arguments.output, arguments.nbest, arguments.nbest_size, arguments.confidence)
 
 
-def add_settings(parser: Container, form: str, what: str) -> None:
+def add_settings(parser: Container, form: str, description: str) -> None:
     """Declare `--set`. `form` is a form of `read_settings`."""
-    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=what)
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar=form, help=description)
 
 
 def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
@@ -120,13 +120,13 @@ def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
     return settings
 
 
-def add_jobs(parser: Container, what: str) -> None:
+def add_jobs(parser: Container, description: str) -> None:
     """Declare `--jobs`."""
     parser.add_argument(
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"maximum number of {what} run at the same time on shared cores and GPUs "
+        help=f"maximum number of {description} run at the same time on shared cores and GPUs "
         "(default: number of models to train, at most one per GPU, or one per core if there is none)",
     )
 
@@ -149,14 +149,14 @@ def add_allow_code(parser: Container, file: str) -> None:
     )
 
 
-def add_ray(parser: Container, what: str) -> None:
+def add_ray(parser: Container, description: str) -> None:
     """Declare `--ray`."""
     parser.add_argument(
         "--ray",
         default="",
         metavar="ADDRESS",
-        help=f"address of a Ray cluster for {what}, or auto: the cluster of RAY_ADDRESS, else the one running on this "
-        "machine, else a temporary one. Requires moses-rerank[ray] (default: no cluster)",
+        help=f"address of a Ray cluster for {description}, or auto: the cluster of RAY_ADDRESS, else the one running "
+        "on this machine, else a temporary one. Requires moses-rerank[ray] (default: no cluster)",
     )
 
 

@@ -60,10 +60,10 @@ def _missing(text: str) -> str | float:
 def _by_name(lists: Sequence[str]) -> dict[str, str]:
     """Return the path of each list by its name. The N-th list is `ListN` if it has no name."""
     by_name: dict[str, str] = {}
-    for place, text in enumerate(lists, start=1):
+    for index, text in enumerate(lists, start=1):
         name, named, path = text.partition("=")
         if not named or not LIST_NAME.fullmatch(name):
-            name, path = f"List{place}", text
+            name, path = f"List{index}", text
         if name in by_name:
             raise InputError(f"two lists have the name {name}")
         by_name[name] = path

@@ -101,8 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
     switches = {name: vars(arguments)[name] for name in ("backward", "right_to_left", "paper_sizes")}
     trainings = {}
     for name, model in members(arguments.preset, 1 if arguments.seeds is None else arguments.seeds).items():
-        own = {"seed": model["seed"]} if several else {}
-        request = TrainingRequest(model["preset"], **switches, settings=settings | own)
+        seed = {"seed": model["seed"]} if several else {}
+        request = TrainingRequest(model["preset"], **switches, settings=settings | seed)
         request.check(arguments.pretrained_model)
         request.check_synthetic(files.synthetic)
         output = f"{arguments.output}/{name}" if several else arguments.output

@@ -132,7 +132,7 @@ def _add_rare_options(group: Container) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Tune the weights."""
     from moses_io.filters import Filters
-    from rerank.tuning.tune import FoldSettings, settle, tune
+    from rerank.tuning.tune import FoldSettings, make_tuning, tune
     from rerank.tuning.tuning_set import Extracted, Lists
 
     values = {name: vars(arguments)[name] for name in SETTINGS if vars(arguments)[name] is not None}
@@ -154,4 +154,4 @@ def run(arguments: argparse.Namespace) -> None:
     filters = Filters(arguments.filter)
     other = Lists([arguments.selection], arguments.selection_reference, filters) if arguments.selection else None
     fold_settings = FoldSettings(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
-    tune(source, arguments.initial_weights, settle(values), arguments.output, fold_settings, other)
+    tune(source, arguments.initial_weights, make_tuning(values), arguments.output, fold_settings, other)

@@ -24,7 +24,7 @@ FORMAT = 4
 """Version of the file format. Format 3 had other names, see `_present_names`."""
 
 CONFIDENCE = "confidence.json"
-MOST_BYTES = 2**28
+MAX_BYTES = 2**28
 """Maximum size of a file that is read. With many features the file is large."""
 
 _Above0 = Annotated[float, Meta(gt=0)]
@@ -104,8 +104,8 @@ class Confidence:
         for name in [*listed, *expected]:
             if listed.get(name) != expected.get(name):
                 has = counted(listed[name], "value") if name in listed else "none"
-                wanted = counted(expected[name], "value") if name in expected else "none"
-                fitted = f"confidence was fitted with {wanted}"
+                expected_count = counted(expected[name], "value") if name in expected else "none"
+                fitted = f"confidence was fitted with {expected_count}"
                 raise InputError(f"{sentence_list.place}: feature {shown(name)} has {has}, {fitted}")
 
     def predictors(self, ranking: Ranking) -> Predictors:
@@ -163,14 +163,14 @@ def _written(regression: Regression) -> dict[str, Any]:
     np.add.at(weights, steps.predictors, np.abs(steps.rises))  # a predictor may have several steps
     rows = np.column_stack([steps.thresholds, steps.rises])  # (K, 2)
     predictors: dict[str, dict[str, Any]] = {}
-    for place in np.argsort(-weights, kind="stable").tolist():
-        own = predictors[regression.names[place]] = {
-            "mean": float(regression.means[place]),
-            "deviation": float(regression.deviations[place]),
-            "coefficient": float(regression.coefficients[place]),
+    for index in np.argsort(-weights, kind="stable").tolist():
+        entry = predictors[regression.names[index]] = {
+            "mean": float(regression.means[index]),
+            "deviation": float(regression.deviations[index]),
+            "coefficient": float(regression.coefficients[index]),
         }
-        if place in steps.predictors:
-            own["steps"] = rows[steps.predictors == place].tolist()
+        if index in steps.predictors:
+            entry["steps"] = rows[steps.predictors == index].tolist()
     return {"intercept": regression.intercept, "predictors": predictors}
 
 
@@ -189,7 +189,7 @@ class _Regression:
 
     def regression(self) -> Regression:
         rows = self.predictors.values()
-        steps = [(place, *step) for place, row in enumerate(rows) for step in row.steps]
+        steps = [(index, *step) for index, row in enumerate(rows) for step in row.steps]
         return Regression(
             names=tuple(self.predictors),
             means=np.array([row.mean for row in rows]),
@@ -197,7 +197,7 @@ class _Regression:
             coefficients=np.array([row.coefficient for row in rows]),
             intercept=self.intercept,
             steps=BoostedSteps(
-                predictors=np.array([place for place, _, _ in steps], dtype=np.int64),
+                predictors=np.array([index for index, _, _ in steps], dtype=np.int64),
                 thresholds=np.array([threshold for _, threshold, _ in steps]),
                 rises=np.array([rise for _, _, rise in steps]),
             ),
@@ -236,7 +236,7 @@ def read_confidence(path: str) -> Confidence:
     Raises:
         InputError: the file is of another kind, has another format, or is damaged.
     """
-    values = read_json(Path(path), MOST_BYTES)
+    values = read_json(Path(path), MAX_BYTES)
     if not isinstance(values, dict) or "format" not in values:
         raise InputError(f"{path}: not a confidence file as written by `moses-rerank run`")
     if values["format"] == FORMAT - 1:
@@ -310,6 +310,6 @@ def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
     if confidence.weights != fingerprint(read_weights(weights)):
         raise InputError(f"{path}: fitted for other weights than the ones in {weights}")
     if confidence.moses_output and not moses_output:
-        taken = "The candidate with the highest total score is used as Moses' choice"
-        log.warning(f"{path}: fitted with Moses' output, which is not given for this list (--moses-output). {taken}")
+        instead = "The candidate with the highest total score is used as Moses' choice"
+        log.warning(f"{path}: fitted with Moses' output, which is not given for this list (--moses-output). {instead}")
     return confidence

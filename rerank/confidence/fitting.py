@@ -27,7 +27,7 @@ from rerank.tuners.table import Tuning
 from rerank.tuning.folds import FOLDS, fold_weights, partition
 from rerank.tuning.tuning_set import Lists, read_problem
 
-PARTS = 4
+NUM_GROUPS = 4
 """Number of groups into which sentences and changes are divided by their estimates."""
 
 
@@ -69,23 +69,23 @@ def correlation(one: Array, other: Array) -> float:
 def parts(expected: Array, actual: Array) -> tuple[Part, ...]:
     """Divide sentences into groups of about equal size, lowest estimates first.
 
-    There are `PARTS` groups, or one per sentence if there are fewer sentences.
+    There are `NUM_GROUPS` groups, or one per sentence if there are fewer sentences.
 
     Args:
         expected: (n,) estimates.
         actual: (n,) actual values.
     """
     order = np.argsort(expected, kind="stable")  # (n,)
-    divided = np.array_split(order, PARTS)
+    groups = np.array_split(order, NUM_GROUPS)
     return tuple(
-        Part(len(own), expected=float(expected[own].mean()), actual=float(actual[own].mean()))
-        for own in divided
-        if len(own)
+        Part(len(group), expected=float(expected[group].mean()), actual=float(actual[group].mean()))
+        for group in groups
+        if len(group)
     )
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredEstimates:
     """Estimates of a set of sentences.
 
     Attributes:
@@ -99,7 +99,7 @@ class Measured:
     outcome: Outcome | None = None
 
 
-class Measuring:
+class EstimateCollector:
     """Estimates for a set of sentences, added one after the other. The references are already filtered.
 
     Attributes:
@@ -126,10 +126,10 @@ class Measuring:
             self._rows.append(row)
         return estimate
 
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredEstimates:
         """Return the estimates of all sentences added so far."""
         outcome = Outcome(*np.array(self._rows).T) if self._rows else None
-        return Measured(self.metric, self._estimates, outcome)
+        return MeasuredEstimates(self.metric, self._estimates, outcome)
 
 
 def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Sequence[str]], filters: Filters) -> Array:
@@ -217,9 +217,9 @@ def _cross_validated_scores(problem: Problem, tuning: Tuning, folds: int) -> Arr
     """(N,) scores of the candidates by weights tuned on the other folds, in units of their spread."""
     totals = np.zeros(len(problem.statistics))
     with progress_bar("confidence", folds, whole=True) as bar:
-        for held, weights in fold_weights(problem, tuning.once, folds):
+        for held_out, weights in fold_weights(problem, tuning.once, folds):
             scores = problem.candidates.scores(weights)  # (N,)
-            rows = problem.candidates.rows_of(held)
+            rows = problem.candidates.rows_of(held_out)
             totals[rows] = scores[rows] / (problem.candidates.spread_of(scores) or 1.0)  # (rows,)
             bar.advance(1, "")
     return totals
@@ -233,23 +233,24 @@ def _choices(
     references = filters.references(dev.references)
     if moses_output:
         lists = read_moses_output(moses_output, marks=filters.marks).add_to(lists)
-    places = {sentence: place for place, sentence in enumerate(candidates.sentences.tolist())}
-    values: list[Predictors] = [Predictors({}, {})] * len(places)
-    both = np.zeros((len(places), 2, metric.formula.size))
+    indices = {sentence: index for index, sentence in enumerate(candidates.sentences.tolist())}
+    values: list[Predictors] = [Predictors({}, {})] * len(indices)
+    both = np.zeros((len(indices), 2, metric.formula.size))
     differs = False
-    with progress_bar("see choices", len(places)) as bar:
+    with progress_bar("see choices", len(indices)) as bar:
         for sentence_list in lists:
-            place = places[sentence_list.sentence]
-            start, end = candidates.offsets[place : place + 2]
+            index = indices[sentence_list.sentence]
+            start, end = candidates.offsets[index : index + 2]
             ranking = Ranking(sentence_list, totals[start:end])
-            values[place] = predictors(sentence_list, ranking.scores, units)
+            values[index] = predictors(sentence_list, ranking.scores, units)
             differs |= sentence_list.moses_choice != sentence_list.highest_total
-            both[place] = choice_and_before(ranking, metric, references, filters)
+            both[index] = choice_and_before(ranking, metric, references, filters)
             bar.advance(1, "")
     of_choice = tuple(values[0].choice)
     of_change = tuple(next((each.change for each in values if each.change), {}))
     change = np.array([[each.change.get(name, 0) for name in of_change] for each in values])  # (n, Q)
-    actual, before = 100 * np.round(metric.formula.smoothed(both), DECIMALS).T  # (n, 2) -> (n,), (n,)
+    scores = np.clip(np.round(metric.formula.smoothed(both), DECIMALS), 0, 1)  # (n, 2), as 1-TER may be negative
+    actual, before = 100 * scores.T  # (n,), (n,)
     return _Choices(
         names=(of_choice, of_change),
         choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)
@@ -268,10 +269,10 @@ def _cross_fitted(choices: _Choices, folds: list[Integers]) -> tuple[Outcome, st
     """
     sentences = len(choices.actual)
     expected, helped = np.zeros(sentences), np.full(sentences, np.nan)
-    for held in folds:
-        quality, change = choices.fit(np.setdiff1d(np.arange(sentences), held))
-        expected[held] = np.clip(quality.values(choices.choice[held]), 0, 100)
-        changed = held[choices.changed[held]]
+    for held_out in folds:
+        quality, change = choices.fit(np.setdiff1d(np.arange(sentences), held_out))
+        expected[held_out] = np.clip(quality.values(choices.choice[held_out]), 0, 100)
+        changed = held_out[choices.changed[held_out]]
         helped[changed] = probabilities(change.values(choices.change[changed]))  # (changed,)
     correlations = [abs(correlation(column, choices.actual)) for column in choices.choice.T]  # (P,)
     best = int(np.argmax(correlations))

@@ -16,47 +16,49 @@ from moses_io.nbest import SentenceList
 
 
 @dataclass(frozen=True)
-class Wording:
+class NgramProfile:
     """The G different n-grams of a text, compared with T texts of its list.
 
     Attributes:
         counts: (G,) count of each n-gram in the text.
-        held: (T, G) count of each n-gram in each of the T texts.
+        text_counts: (T, G) count of each n-gram in each of the T texts.
         by_length: (G, ORDER) one-hot order of each n-gram.
         sizes: (ORDER,) number of n-grams of each order in the text, with repetitions.
         lengths: (T,) tokens of each of the T texts.
     """
 
     counts: Array
-    held: Array
+    text_counts: Array
     by_length: Array
     sizes: Array
     lengths: Array
 
-    def similarity(self, shares: Array) -> Array:
+    def similarity(self, probabilities: Array) -> Array:
         """(S,) smoothed sentence BLEU against the expected n-gram counts under each distribution.
 
         0 for a text without tokens. The feature `consensus` is computed in this way, see `features.kinds.consensus`.
 
         Args:
-            shares: (S, T) S probability distributions over the texts.
+            probabilities: (S, T) S probability distributions over the texts.
         """
         if not self.sizes[0]:
-            return np.zeros(len(shares))
-        matches = np.minimum(self.counts, shares @ self.held) @ self.by_length  # (S, ORDER)
+            return np.zeros(len(probabilities))
+        matches = np.minimum(self.counts, probabilities @ self.text_counts) @ self.by_length  # (S, ORDER)
         pairs = np.stack([matches, np.broadcast_to(self.sizes, matches.shape)], axis=2)  # (S, ORDER, 2)
-        rows = np.column_stack([pairs.reshape(len(shares), -1), shares @ self.lengths])  # (S, 2 ORDER + 1)
+        rows = np.column_stack(
+            [pairs.reshape(len(probabilities), -1), probabilities @ self.lengths]
+        )  # (S, 2 ORDER + 1)
         return np.array([bleu(row, True) for row in rows])
 
-    def posteriors(self, shares: Array) -> list[float]:
+    def posteriors(self, probabilities: Array) -> list[float]:
         """Return, for each n-gram order, the mean probability that a text contains an n-gram of this text.
 
         The mean is over the n-grams of this text, with repetitions. It is 0 for an order without n-grams.
 
         Args:
-            shares: (T,) probabilities of the texts.
+            probabilities: (T,) probabilities of the texts.
         """
-        sums = (self.counts * (shares @ (self.held > 0))) @ self.by_length  # (ORDER,)
+        sums = (self.counts * (probabilities @ (self.text_counts > 0))) @ self.by_length  # (ORDER,)
         means: list[float] = (sums / np.maximum(self.sizes, 1)).tolist()
         return means
 
@@ -65,42 +67,44 @@ class Texts:
     """The T different texts of the N candidates of a sentence.
 
     Attributes:
-        of: (N,) index of the text of each candidate. Texts are numbered from 0 in order of appearance.
+        indices: (N,) index of the text of each candidate. Texts are numbered from 0 in order of appearance.
         words: tokens of each text.
     """
 
     def __init__(self, sentence_list: SentenceList) -> None:
-        places: dict[tuple[str, ...], int] = {}
-        own = [places.setdefault(tuple(tokens(each.text)), len(places)) for each in sentence_list.hypotheses]
-        self.of, self.words = np.array(own), list(places)  # (N,)
-        self._ngrams = [count_ngrams(words) for words in places]
+        numbers: dict[tuple[str, ...], int] = {}
+        indices = [numbers.setdefault(tuple(tokens(each.text)), len(numbers)) for each in sentence_list.hypotheses]
+        self.indices, self.words = np.array(indices), list(numbers)  # (N,)
+        self._ngrams = [count_ngrams(words) for words in numbers]
 
-    def shares(self, exponents: Array) -> Array:
+    def probabilities(self, exponents: Array) -> Array:
         """(S, T) probabilities of the texts, from (S, N) exponents of the candidates.
 
         Each row is a softmax over the candidates. A text has the sum of the probabilities of its candidates.
         """
-        weighed = np.exp(exponents - exponents.max(axis=1, keepdims=True))  # (S, N)
-        same = self.of[:, None] == np.arange(len(self.words))  # (N, T)
-        shares: Array = weighed @ same / weighed.sum(axis=1, keepdims=True)  # (S, T)
-        return shares
+        exponentials = np.exp(exponents - exponents.max(axis=1, keepdims=True))  # (S, N)
+        same = self.indices[:, None] == np.arange(len(self.words))  # (N, T)
+        probabilities: Array = exponentials @ same / exponentials.sum(axis=1, keepdims=True)  # (S, T)
+        return probabilities
 
-    def wording(self, text: int) -> Wording:
+    def profile(self, text: int) -> NgramProfile:
         """Return the n-grams of a text, compared with all texts."""
-        return self._beside(text, range(len(self.words)))
+        return self._profile(text, range(len(self.words)))
 
-    def similarity(self, some: Sequence[int]) -> Array:
+    def similarity(self, selected: Sequence[int]) -> Array:
         """(S, S) smoothed sentence BLEU between some texts, given by their indices: row against column."""
-        rows = {text: self._beside(text, some).similarity(np.eye(len(some))) for text in set(some)}  # (S,) each
-        return np.array([rows[text] for text in some])
+        rows = {
+            text: self._profile(text, selected).similarity(np.eye(len(selected))) for text in set(selected)
+        }  # (S,) each
+        return np.array([rows[text] for text in selected])
 
-    def _beside(self, text: int, others: Sequence[int]) -> Wording:
-        own = self._ngrams[text]
-        held = np.array([[self._ngrams[each].get(ngram, 0) for ngram in own] for each in others])  # (T, G)
-        order = np.array([len(ngram) for ngram in own], dtype=np.int64)  # (G,)
-        return Wording(
-            counts=np.array([*own.values()], dtype=np.float64),
-            held=held.astype(np.float64),
+    def _profile(self, text: int, others: Sequence[int]) -> NgramProfile:
+        ngrams = self._ngrams[text]
+        text_counts = np.array([[self._ngrams[each].get(ngram, 0) for ngram in ngrams] for each in others])  # (T, G)
+        order = np.array([len(ngram) for ngram in ngrams], dtype=np.int64)  # (G,)
+        return NgramProfile(
+            counts=np.array([*ngrams.values()], dtype=np.float64),
+            text_counts=text_counts.astype(np.float64),
             by_length=(order[:, None] == np.arange(1, ORDER + 1)).astype(np.float64),
             sizes=np.maximum(len(self.words[text]) - np.arange(ORDER), 0),
             lengths=np.array([len(self.words[each]) for each in others]),
@@ -136,10 +140,10 @@ class FeatureUnits:
         ]
 
     @property
-    def of_added(self) -> list[int]:
+    def added_indices(self) -> list[int]:
         """Indices of the values of added features."""
         owners = [name for name, count in self.dense for _ in range(count)]
-        return [place for place, name in enumerate(owners) if name in self.added]
+        return [index for index, name in enumerate(owners) if name in self.added]
 
     def values(self, sentence_list: SentenceList) -> Array:
         """(N, D) dense features of the candidates, in this order."""
@@ -172,25 +176,25 @@ def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) 
     """
     choice, decoded = int(np.argmax(totals)), sentence_list.moses_choice
     texts, values = Texts(sentence_list), units.values(sentence_list)  # (N, D)
-    text = int(texts.of[choice])
-    words, wording = texts.words[text], texts.wording(text)
+    text = int(texts.indices[choice])
+    words, profile = texts.words[text], texts.profile(text)
     scaled = values / np.where(units.spread > 0, units.spread, 1)  # (N, D)
-    shares = texts.shares(
+    probabilities = texts.probabilities(
         np.array([*(scale * totals for scale in SCALES), *(SCALES[-1] * scaled.T)])
     )  # (scales + D, T)
-    similarity = wording.similarity(shares)  # (scales + D,)
-    of_choice = _of_totals(sentence_list, totals, choice, texts.of)
-    of_choice |= _of_words(words, float(totals[choice]), sentence_list.hypotheses[choice].total or 0.0)
-    for scale, distribution in zip(SCALES, shares, strict=False):  # the first rows of shares are of the scales
-        of_choice |= _of_distribution(wording, distribution, float(distribution[text]), f"scale {scale}")
+    similarity = profile.similarity(probabilities)  # (scales + D,)
+    of_choice = _total_predictors(sentence_list, totals, choice, texts.indices)
+    of_choice |= _word_predictors(words, float(totals[choice]), sentence_list.hypotheses[choice].total or 0.0)
+    for scale, distribution in zip(SCALES, probabilities, strict=False):  # the first rows are of the scales
+        of_choice |= _distribution_predictors(profile, distribution, float(distribution[text]), f"scale {scale}")
     by = [*(f"scale {scale}" for scale in SCALES), *units.names]
     of_choice |= {f"consensus, {name}": value for name, value in zip(by, similarity.tolist(), strict=True)}
-    of_choice |= _of_features(units, values, choice, max(1, len(words)))
-    of_choice["similarity of top candidates"] = _similarity_of_top_candidates(texts, values[:, units.of_added])
-    before = None if decoded is None else int(texts.of[decoded])
+    of_choice |= _feature_predictors(units, values, choice, max(1, len(words)))
+    of_choice["similarity of top candidates"] = _similarity_of_top_candidates(texts, values[:, units.added_indices])
+    before = None if decoded is None else int(texts.indices[decoded])
     if before is None or before == text:
         return Predictors(of_choice, {})
-    gained = (similarity - texts.wording(before).similarity(shares)).tolist()  # (scales + D,)
+    gained = (similarity - texts.profile(before).similarity(probabilities)).tolist()  # (scales + D,)
     of_change = {"total over Moses' choice": float(totals[choice] - totals[decoded])}
     for scale, gain in zip(SCALES, gained, strict=False):
         of_change[f"consensus over Moses' choice, scale {scale}"] = gain
@@ -199,7 +203,7 @@ def predictors(sentence_list: SentenceList, totals: Array, units: FeatureUnits) 
     return Predictors(of_choice, of_change)
 
 
-def _of_totals(sentence_list: SentenceList, totals: Array, choice: int, texts: Integers) -> dict[str, float]:
+def _total_predictors(sentence_list: SentenceList, totals: Array, choice: int, texts: Integers) -> dict[str, float]:
     """Return how far the choice stands out from the other candidates. `texts` (N,) are the indices of their texts."""
     others = totals[texts != texts[choice]]  # (others,)
     moses = np.array([-np.inf if each.total is None else each.total for each in sentence_list.hypotheses])  # (N,)
@@ -211,7 +215,7 @@ def _of_totals(sentence_list: SentenceList, totals: Array, choice: int, texts: I
     }
 
 
-def _of_words(words: Sequence[str], total: float, moses: float) -> dict[str, float]:
+def _word_predictors(words: Sequence[str], total: float, moses: float) -> dict[str, float]:
     """Return length, vocabulary and scores per token of a choice with this model score and this total of Moses."""
     length = max(1, len(words))
     return {
@@ -225,23 +229,25 @@ def _of_words(words: Sequence[str], total: float, moses: float) -> dict[str, flo
     }
 
 
-def _of_distribution(wording: Wording, shares: Array, probability: float, scale: str) -> dict[str, float]:
+def _distribution_predictors(
+    profile: NgramProfile, probabilities: Array, probability: float, scale: str
+) -> dict[str, float]:
     """Return how concentrated a distribution (T,) over the texts is, and how probable a text and its n-grams are."""
-    likely = shares[shares > 0]  # (likely texts,)
+    likely = probabilities[probabilities > 0]  # (likely texts,)
     values = {"probability": probability, "entropy": float(-(likely * np.log(likely)).sum())}
-    values |= {f"posterior of {n}-grams": value for n, value in enumerate(wording.posteriors(shares), start=1)}
+    values |= {f"posterior of {n}-grams": value for n, value in enumerate(profile.posteriors(probabilities), start=1)}
     return {f"{name}, {scale}": value for name, value in values.items()}
 
 
-def _of_features(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
+def _feature_predictors(units: FeatureUnits, values: Array, choice: int, length: int) -> dict[str, float]:
     """Return features (N, D) of the choice, as predictors.
 
     They are used as they are, which suits features such as that of a worst word, and per token, which suits sums over
     tokens. The highest value in the list is also divided by the length of the choice.
     """
-    own, best = values[choice].tolist(), values.max(axis=0).tolist()  # (D,), (D,)
+    choice_values, list_maxima = values[choice].tolist(), values.max(axis=0).tolist()  # (D,), (D,)
     of_choice: dict[str, float] = {}
-    for name, value, highest in zip(units.names, own, best, strict=True):
+    for name, value, highest in zip(units.names, choice_values, list_maxima, strict=True):
         of_choice |= {f"{name} of the choice": value, f"{name} per word": value / length}
         of_choice |= {f"{name} is the best": float(value >= highest), f"highest {name} per word": highest / length}
     return of_choice
@@ -253,8 +259,8 @@ def _similarity_of_top_candidates(texts: Texts, values: Array) -> float:
     A value that ranks several texts first has no top candidate. The similarity is the smoothed sentence BLEU of one
     of them against another, averaged over all ordered pairs. It is 1 for fewer than two top candidates.
     """
-    ranked = [np.unique(texts.of[first]).tolist() for first in (values == values.max(axis=0)).T]
-    top = [own[0] for own in ranked if len(own) == 1]
+    ranked = [np.unique(texts.indices[first]).tolist() for first in (values == values.max(axis=0)).T]
+    top = [indices[0] for indices in ranked if len(indices) == 1]
     if len(top) < 2:
         return 1.0
     similarity = texts.similarity(top)  # (top, top)

@@ -9,28 +9,30 @@ import numpy as np
 from features.arrays import Array, Integers
 from rerank import __version__
 
-LIMIT = 3.0
+MAX_DEVIATION = 3.0
 """Standard deviations at which predictors are clipped, so that an unusual sentence does not get an extreme estimate."""
 
-FEWEST = 10
+MIN_CASES = 10
 """Minimum number of sentences, of changes that helped, and of changes that hurt. With fewer the fit is a constant."""
 
 PENALTIES = np.logspace(0, 4, 13)
 """Penalties of ridge regression. The one with the smallest leave-one-out error is chosen."""
 
-STRENGTH = 0.01
+INVERSE_PENALTY = 0.01
 """Inverse of the penalty of logistic regression."""
 
-STEPS, RATE, LEAF, SAMPLE, SEEN = 100, 0.08, 10, 0.5, 0.2
-"""Settings of boosting.
+STEPS = 100
+"""Number of rounds of boosting."""
+LEARNING_RATE = 0.08
+"""Learning rate of boosting."""
+MIN_SENTENCES_PER_SIDE = 10
+"""Minimum number of sentences on each side of a step."""
+SENTENCE_FRACTION = 0.5
+"""Fraction of the sentences that a round uses."""
+PREDICTOR_FRACTION = 0.2
+"""Fraction of the predictors that a round uses."""
 
-* `STEPS`: number of rounds.
-* `RATE`: learning rate.
-* `LEAF`: minimum number of sentences on each side of a step.
-* `SAMPLE`, `SEEN`: fractions of the sentences and of the predictors that a round uses.
-"""
-
-SIGNATURE = f"ridge+steps:{STEPS}|logistic:{STRENGTH}|clip:{LIMIT:g}|version:{__version__}"
+SIGNATURE = f"ridge+steps:{STEPS}|logistic:{INVERSE_PENALTY}|clip:{MAX_DEVIATION:g}|version:{__version__}"
 
 
 class BoostedSteps(NamedTuple):
@@ -85,7 +87,7 @@ class Regression:
 def fit_score(names: Sequence[str], rows: Array, actual: Array) -> Regression:
     """Fit sentence scores by the mean of ridge regression and boosted steps.
 
-    With fewer than `FEWEST` sentences the fit is the mean score.
+    With fewer than `MIN_CASES` sentences the fit is the mean score.
 
     Args:
         names: names of the P predictors.
@@ -94,7 +96,7 @@ def fit_score(names: Sequence[str], rows: Array, actual: Array) -> Regression:
     """
     from sklearn.linear_model import RidgeCV
 
-    if len(rows) < FEWEST:
+    if len(rows) < MIN_CASES:
         return _constant(names, float(actual.mean()))
     means, deviations = _moments(rows)
     standardized = _standardized(rows, means, deviations)  # (n, P)
@@ -120,23 +122,23 @@ def _boosted(standardized: Array, actual: Array) -> tuple[BoostedSteps, float]:
 
     model = GradientBoostingRegressor(
         n_estimators=STEPS,
-        learning_rate=RATE,
+        learning_rate=LEARNING_RATE,
         max_depth=1,
-        min_samples_leaf=LEAF,
-        subsample=SAMPLE,
-        max_features=SEEN,
+        min_samples_leaf=MIN_SENTENCES_PER_SIDE,
+        subsample=SENTENCE_FRACTION,
+        max_features=PREDICTOR_FRACTION,
         init="zero",
         random_state=0,
     )
     mean = float(actual.mean())
     # Node 0 of a tree is its split, node 1 the side up to the threshold, node 2 the side above it.
     trees = [tree.tree_ for tree in model.fit(standardized, actual - mean).estimators_[:, 0]]
-    lowest = mean + RATE * sum(float(tree.value[1 if tree.node_count > 1 else 0, 0, 0]) for tree in trees)
+    lowest = mean + LEARNING_RATE * sum(float(tree.value[1 if tree.node_count > 1 else 0, 0, 0]) for tree in trees)
     split = [tree for tree in trees if tree.node_count > 1]
     steps = BoostedSteps(
         predictors=np.array([tree.feature[0] for tree in split], dtype=np.int64),
         thresholds=np.array([tree.threshold[0] for tree in split]),
-        rises=RATE * np.array([float(tree.value[2, 0, 0] - tree.value[1, 0, 0]) for tree in split]),
+        rises=LEARNING_RATE * np.array([float(tree.value[2, 0, 0] - tree.value[1, 0, 0]) for tree in split]),
     )
     return steps, lowest
 
@@ -144,8 +146,8 @@ def _boosted(standardized: Array, actual: Array) -> tuple[BoostedSteps, float]:
 def fit_logistic(names: Sequence[str], rows: Array, helped: Array) -> Regression:
     """Fit the log odds that a change helped by logistic regression.
 
-    With fewer than `FEWEST` changes that helped, or that did not, the fit is the log odds of all changes, with 1 added
-    to both counts.
+    With fewer than `MIN_CASES` changes that helped, or that did not, the fit is the log odds of all changes, with 1
+    added to both counts.
 
     Args:
         names: names of the P predictors.
@@ -155,10 +157,10 @@ def fit_logistic(names: Sequence[str], rows: Array, helped: Array) -> Regression
     from sklearn.linear_model import LogisticRegression
 
     count = int(helped.sum())
-    if min(count, len(helped) - count) < FEWEST:
+    if min(count, len(helped) - count) < MIN_CASES:
         return _constant(names, float(np.log(count + 1) - np.log(len(helped) - count + 1)))
     means, deviations = _moments(rows)
-    model = LogisticRegression(C=STRENGTH, max_iter=1000).fit(_standardized(rows, means, deviations), helped)
+    model = LogisticRegression(C=INVERSE_PENALTY, max_iter=1000).fit(_standardized(rows, means, deviations), helped)
     return Regression(tuple(names), means, deviations, model.coef_[0], float(model.intercept_[0]))
 
 
@@ -177,7 +179,7 @@ def _moments(rows: Array) -> tuple[Array, Array]:
 
 
 def _standardized(rows: Array, means: Array, deviations: Array) -> Array:
-    return np.clip((rows - means) / deviations, -LIMIT, LIMIT)  # (n, P)
+    return np.clip((rows - means) / deviations, -MAX_DEVIATION, MAX_DEVIATION)  # (n, P)
 
 
 def _constant(names: Sequence[str], value: float) -> Regression:

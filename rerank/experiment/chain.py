@@ -31,7 +31,7 @@ from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.reranker.make import Ingredients, make_reranker
 from rerank.systems.attention import attend as read_choices
-from rerank.systems.comparison import COMPARISON, LEAST, SENTENCES, compare_translations
+from rerank.systems.comparison import COMPARISON, MIN_RATIO, SENTENCES, compare_translations
 from rerank.systems.translations import CandidateRequest
 from rerank.tuning.ablation import write_ablation, write_column, write_table
 from rerank.tuning.gain import FORMAT as GAIN_FORMAT
@@ -107,7 +107,7 @@ def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stag
         "preset": request.preset,
         "backward": request.backward,
         "right_to_left": request.right_to_left,
-        "settings": [asdict(part) for part in request.settle()],
+        "settings": [asdict(part) for part in request.resolve()],
     }
     inputs = (*files.corpus.files, *files.dev.files, start, *(synthetic.files if synthetic else ()))
     train = partial(train_model, request, files, device=device, start=start, resume=True)
@@ -121,7 +121,7 @@ def _select(experiment: Experiment, costs: Costs) -> Stage:
     selection = Selection(costs.most_monolingual, excluded=experiment.references, domain=domain)
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
-    inputs, settings = (text, *selection.excluded, *domain), [selection.most, selection.longest]
+    inputs, settings = (text, *selection.excluded, *domain), [selection.max_sentences, selection.max_length]
     work = costs.selection()
     return Stage("select monolingual text", inputs, settings, (output,), action, apart=True, work=work)
 
@@ -157,7 +157,7 @@ def _compare(
         filters,
         resources,
     )
-    settings = [[each.identity for each in requests], filters.text, resources.precision, SENTENCES, LEAST]
+    settings = [[each.identity for each in requests], filters.text, resources.precision, SENTENCES, MIN_RATIO]
     inputs = (*dev.files, *(path for each in requests for path in each.paths))
     work = costs.comparison(requests, SENTENCES)
     return Stage("compare translations", inputs, settings, (output,), action, apart=True, work=work)
@@ -269,7 +269,7 @@ def attentive(experiment: Experiment) -> dict[str, str]:
 
 def _attends(experiment: Experiment, name: str) -> bool:
     entry = experiment.models.get(name.partition("/")[0])
-    return (entry.request.settle()[0] if entry else read_config(Path(name)).architecture).attends
+    return (entry.request.resolve()[0] if entry else read_config(Path(name)).architecture).attends
 
 
 def evaluate(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) -> Stage:

@@ -3,6 +3,7 @@
 import itertools
 import os
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ from features.feature import Resources
 from features.feature_set import FeatureSet
 from features.models.config import read_config
 from features.models.tables import load
-from features.monolingual import LONGEST, check_language, usable_sentences
+from features.monolingual import MAX_SENTENCE_LENGTH, check_language, usable_sentences
 from features.progress import log
-from moses_io.files.errors import InputError, at, shown
+from moses_io.files.errors import InputError, at, counted, shown
 from moses_io.files.streams import check_plain, digest
 from moses_io.files.text import read_texts
 from moses_io.hypothesis import UNLABELLED
@@ -27,7 +28,7 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
 from rerank.lists.scoring import WholeSources, check_labels, check_merged, check_total, score_list
 from rerank.systems.translations import indicators
-from rerank.tuning.folds import check_folds
+from rerank.tuning.folds import FOLDS, check_folds
 
 
 def check_inputs(experiment: Experiment, to_make: str = "") -> None:
@@ -51,7 +52,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     for name in experiment.models if experiment.trained_models else ():
         _check_trained(experiment, name)
     if experiment.monolingual and not next(usable_sentences(experiment.monolingual), ""):
-        raise InputError(f"{experiment.monolingual}: no sentence of 1 to {LONGEST} words")
+        raise InputError(f"{experiment.monolingual}: no sentence of 1 to {MAX_SENTENCE_LENGTH} words")
     if experiment.monolingual:
         check_language(experiment.monolingual, experiment.train)
     read_weights(experiment.initial_weights)
@@ -93,7 +94,7 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
     tried = [each for each in of_text if not each.row.learns]
     if tried and not _is_read(experiment, experiment.dev):
         dev, on_cpu = experiment.dev, replace(resources, device="cpu")
-        next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, on_cpu), at_once=1))
+        next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, on_cpu), max_sentences=1))
 
 
 def _is_read(experiment: Experiment, files: NbestFiles) -> bool:
@@ -128,17 +129,35 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     check_merged(first, {label: each for label, each in features.items() if label not in chosen})
     if files == experiment.dev:
         _check_weights(experiment, first, added)
-    read = _is_read(experiment, files)
+    read, last = _is_read(experiment, files), first
     for sentence_list in itertools.chain([first], () if read else lists):
         check_id(sentence_list, lines, "source")
         check_total(sentence_list, experiment.features)
         count += 1
         listed += sentence_list.moses_choice is not None
+        last = max(last, sentence_list, key=attrgetter("sentence"))
+    if not read:
+        _check_end(experiment, files, last, lines)
     if not (listed or read):
         expected = "Expected Moses' output of the same sentences"
         log.warning(f"{files.moses_output}: no line is a candidate of {files.nbest}. {expected}")
-    if files == experiment.dev and folds and not read:
-        check_folds(min(folds, count), count)
+    if files == experiment.dev and not read:
+        with at(f"{files.nbest}: "):
+            check_folds(min(folds or FOLDS, count), count)
+
+
+def _check_end(experiment: Experiment, files: NbestFiles, last: SentenceList, lines: int) -> None:
+    """Raise `InputError` if a list of a test set ends early and there is no output of Moses, or warn for other lists.
+
+    Tuning ignores sentences without candidates, but their reranked translations would be empty.
+    """
+    missing = lines - last.sentence - 1
+    if not missing or files.moses_output:
+        return
+    ends = f"{last.end}: the list ends at sentence {last.sentence}, expected sentences up to {lines - 1}"
+    if files in experiment.tests.values():
+        raise InputError(f"{ends}. The decoder probably stopped early. The key moses_output fills missing lines")
+    log.warning(f"{ends}. {counted(missing, 'sentence')} without candidates are ignored")
 
 
 def _check_weights(experiment: Experiment, first: SentenceList, added: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from features.progress import Done, Watcher, show_time_left
 
-PAUSE = 30.0
+REPORT_INTERVAL = 30.0
 """Seconds between two reports of the remaining time."""
 
 TRUST = 0.02
@@ -70,7 +70,7 @@ class _Timing(Generic[Step]):
     done: Done | None = None
     ended: float | None = None
 
-    def hear(self, done: Done, now: float) -> None:
+    def update(self, done: Done, now: float) -> None:
         """Record the progress of the stage."""
         if self.done is None:
             self.start = now
@@ -111,7 +111,8 @@ class Clock(Generic[Step]):
     Args:
         jobs: maximum number of stages at a time.
         choose: function that returns the next stage to run, or None, given the waiting and the running stages.
-        watcher: called with the progress of the run, at most every `PAUSE` seconds. None: the remaining time is shown.
+        watcher: called with the progress of the run, at most every `REPORT_INTERVAL` seconds. None: the remaining time
+            is shown.
         now: function that returns the time in seconds.
     """
 
@@ -151,12 +152,12 @@ class Clock(Generic[Step]):
         if name in self._timings:
             self._timings[name].ended = self._now()
 
-    def hear(self, name: str, done: Done | None) -> None:
+    def update(self, name: str, done: Done | None) -> None:
         """Record the progress of a running stage, if it is known, and show the remaining time now and then."""
         now = self._now()
         if done is not None and name in self._timings:
-            self._timings[name].hear(done, now)
-        if now - self._reported < PAUSE:
+            self._timings[name].update(done, now)
+        if now - self._reported < REPORT_INTERVAL:
             return
         self._reported, left = now, self.left()
         if left is not None and self._watcher:

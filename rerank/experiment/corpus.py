@@ -9,15 +9,15 @@ from features.domain import perplexities
 from features.models.cost import SUBWORDS, CorpusSize, TextSize
 from features.models.settings import Training
 from features.models.vocabulary import learn
-from features.monolingual import LONGEST, usable_sentences
+from features.monolingual import MAX_SENTENCE_LENGTH, usable_sentences
 from moses_io.files.errors import InputError
 from moses_io.files.streams import check_plain, open_input, version_of
 from moses_io.files.text import ParallelFiles, input_lines, parallel_lines, tokens
 
-MOST_UNKNOWN, MOST_WORDS = 0.015, 15_000
+MAX_UNKNOWN, MAX_VOCABULARY = 0.015, 15_000
 """Maximum fraction of unknown words in dev and maximum vocabulary, on either side, for models of whole words."""
 
-PIECES = 4_000
+NUM_SUBWORDS = 4_000
 """Number of subwords of other models.
 
 It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
@@ -26,7 +26,7 @@ It is limited to half the number of sentence pairs, but is at least twice the nu
 MONOLINGUAL = 5
 """Maximum sentences of monolingual text for each sentence pair of the corpus."""
 
-FEWEST_MONOLINGUAL = 0.2
+MIN_MONOLINGUAL = 0.2
 """Minimum sentences of monolingual text for each pair of the corpus. Shorter texts are not used."""
 
 BIGRAMS = 100_000
@@ -101,8 +101,8 @@ class Corpus:
     def fault_of_monolingual(self) -> str:
         """Reason why a language model of the monolingual text would not help, or empty."""
         text = self.monolingual
-        if text.sentences < FEWEST_MONOLINGUAL * self.pairs:
-            return f"it has fewer than {FEWEST_MONOLINGUAL:g} sentences for each pair of the corpus"
+        if text.sentences < MIN_MONOLINGUAL * self.pairs:
+            return f"it has fewer than {MIN_MONOLINGUAL:g} sentences for each pair of the corpus"
         if text.perplexity >= text.corpus_perplexity:
             change = f"from {text.corpus_perplexity:.0f} to {text.perplexity:.0f}"
             return f"it is from another domain: it raises the perplexity of dev by bigrams {change}"
@@ -117,15 +117,15 @@ class Corpus:
     @property
     def is_known(self) -> bool:
         """Whether few words of dev are unknown."""
-        return max(self.source.unknown, self.target.unknown) <= MOST_UNKNOWN
+        return max(self.source.unknown, self.target.unknown) <= MAX_UNKNOWN
 
     @property
     def subwords(self) -> int:
         """Number of subwords of each side, 0 for models of whole words."""
         sides = (self.source, self.target)
-        if self.is_known and max(side.vocabulary for side in sides) <= MOST_WORDS:
+        if self.is_known and max(side.vocabulary for side in sides) <= MAX_VOCABULARY:
             return 0
-        return max(min(PIECES, self.pairs // 2), *(2 * side.letters for side in sides))
+        return max(min(NUM_SUBWORDS, self.pairs // 2), *(2 * side.letters for side in sides))
 
 
 def inspect_corpus(train: ParallelFiles, dev: ParallelFiles, monolingual: str = "") -> Corpus:
@@ -163,7 +163,7 @@ def count_monolingual(path: str, pairs: float) -> tuple[int, int]:
 @lru_cache(10)
 def _first_lines(path: str, limit: int, _changed: int, _bytes: int) -> tuple[int, int]:
     with open_input(path) as stream:
-        lengths = [length for line in islice(stream, limit) if 0 < (length := len(line.split())) <= LONGEST]
+        lengths = [length for line in islice(stream, limit) if 0 < (length := len(line.split())) <= MAX_SENTENCE_LENGTH]
     return len(lengths), sum(lengths)
 
 
@@ -216,4 +216,4 @@ def _subwords_per_word(counts: Counter[str], number: int) -> float:
         learned = learn(counts, number)
     except InputError:
         return SUBWORDS
-    return sum(count * len(learned.cut(word)) for word, count in counts.items()) / max(1, counts.total())
+    return sum(count * len(learned.segment(word)) for word, count in counts.items()) / max(1, counts.total())

@@ -18,7 +18,7 @@ from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, pr
 from features.models.settings import Architecture, Training
 from features.models.training.request import TrainingRequest, read_epochs
 from features.monolingual import CANDIDATES
-from features.request import FeatureRequest, is_pretrained, parts_of, split_values, together
+from features.request import FeatureRequest, group_by_models, is_pretrained, parts_of, split_values
 from moses_io.files.compression import is_compressed
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input, read_start_of, version_of
@@ -320,8 +320,8 @@ class Costs:
     def apply_seconds(self) -> float:
         """Return the expected seconds in which the reranker processes 1,000 sentences like those of dev."""
         first, late = self._experiment.split_requests("dev")
-        works = [self.scoring("dev", group) for group in together(first)]
-        works += [self.scoring("dev", group, self.shortlist) for group in together(late)]
+        works = [self.scoring("dev", group) for group in group_by_models(first)]
+        works += [self.scoring("dev", group, self.shortlist) for group in group_by_models(late)]
         works += [self.translation("dev")] if self._experiment.candidates else []
         started = START * sum(work.kind in ("score", "translate") for work in works)
         seconds = sum(work.seconds for work in (*works, self.reading("dev"))) - started
@@ -368,7 +368,7 @@ class Costs:
         for name, entry in experiment.models.items():
             for part in entry.request.folders:
                 if os.path.normpath(folder) == os.path.normpath(experiment.model(f"{name}/{part}")):
-                    return self._products(*entry.request.settle(), entry.request.backward or part == "backward")
+                    return self._products(*entry.request.resolve(), entry.request.backward or part == "backward")
         config = read_config(Path(folder))
         return self._products(config.architecture, config.training, config.direction == "backward")
 
@@ -379,7 +379,7 @@ class Costs:
 
 def _trained(request: TrainingRequest, folder: str) -> float:
     """Return the fraction of a killed training that can be resumed, or 0."""
-    _, training = request.settle()
+    _, training = request.resolve()
     for beside in trainings_of(Path(folder)):
         with contextlib.suppress(InputError):
             rows = read_epochs(beside / Path(folder).name / request.forward, ["epoch", "updates"])

@@ -36,7 +36,7 @@ from rerank.experiment.model_entries import (
     read_model,
     translating,
 )
-from rerank.experiment.recipe import LABELS, Recipe
+from rerank.experiment.recipe import CONSENSUS, LABELS, Recipe
 from rerank.experiment.toml import (
     INPUT_FILTER,
     as_table,
@@ -53,7 +53,7 @@ from rerank.metrics.metric import Metric
 from rerank.systems.translations import check_names
 from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
-from rerank.tuning.tune import FoldSettings, settle
+from rerank.tuning.tune import FoldSettings, make_tuning
 
 KEYS = (
     "minutes", "apply_seconds", "output", INPUT_FILTER, "initial_weights", "train", "dev", SELECTION, "test",
@@ -67,7 +67,7 @@ HEAD = ("Overwritten by each run of an experiment that names no models. To chang
 MINUTES = 25.0
 """Default minutes of a run that chooses its models."""
 
-MOST_MINUTES, MOST_SECONDS = 1e5, 1e7
+MAX_MINUTES, MAX_SECONDS = 1e5, 1e7
 """Maximum values of `minutes`, about 70 days, and of `apply_seconds`."""
 
 
@@ -152,7 +152,7 @@ def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
     named = [key for key in ("models", "trained_models") if key in values]
     times = {
         key: _time(key, values[key], most)
-        for key, most in (("minutes", MOST_MINUTES), ("apply_seconds", MOST_SECONDS))
+        for key, most in (("minutes", MAX_MINUTES), ("apply_seconds", MAX_SECONDS))
         if key in values
     }
     if named and times:
@@ -243,7 +243,7 @@ def _shortlist(values: dict[str, Any], features: dict[str, FeatureRequest], unpl
     """Read the table `[shortlist]`, if there is one. If models are still to be chosen, it is only checked."""
     if "shortlist" not in values:
         return None
-    entry = read_shortlist(values["shortlist"], features, LABELS.values() if unplanned else ())
+    entry = read_shortlist(values["shortlist"], features, (*LABELS.values(), CONSENSUS) if unplanned else ())
     return None if unplanned else entry
 
 
@@ -266,7 +266,7 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
     expected = settings.pop("confidence", None)
     with at("tuning: "):
-        tuning, fold_settings = settle(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
+        tuning, fold_settings = make_tuning(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} does not use the list of [{SELECTION}], only {AUTO} does")
         expected = tuning.metric if expected is None else expected
@@ -320,7 +320,7 @@ def _check_values(request: FeatureRequest, models: dict[str, ModelEntry]) -> Non
         entry = models.get(part.partition("/")[0])
         if entry is None:
             continue
-        architecture, training = entry.request.settle()
+        architecture, training = entry.request.resolve()
         if part == request.parts[0]:
             with at(f"{part!r}: "):
                 check_values(names, architecture)

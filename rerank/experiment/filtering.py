@@ -1,12 +1,13 @@
 """Filtered copies of the files of an experiment, for lists and texts with subwords."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from features.progress import log
+from features.request import FeatureRequest
 from moses_io.alignment import format_links, read_alignments
 from moses_io.files.errors import InputError
 from moses_io.files.folders import locked, make_folder
@@ -48,6 +49,11 @@ def filter_inputs(experiment: Experiment) -> Experiment:
     make_folder(folder)
     with locked(experiment.output):
         run_stages(copies.stages, folder / RECORD)
+    by_path = {
+        os.path.realpath(path): copy
+        for path, copy in ((experiment.train.source, train.source), (experiment.train.target, train.target))
+    }
+    features = {label: _with_copies(request, by_path) for label, request in experiment.features.items()}
     dev, selection = sets["dev"], sets.get(SELECTION)
     tests = {name: sets[name] for name in experiment.tests}
     unplanned = experiment.unplanned
@@ -59,7 +65,13 @@ def filter_inputs(experiment: Experiment) -> Experiment:
             **({"test": table_of_tests(tests)} if tests else {}),
             **({SELECTION: selection.table} if selection else {}),
         }
-        tables = with_paths(tables, partial(os.path.relpath, start=unplanned.folder))
+        relative = partial(os.path.relpath, start=unplanned.folder)
+        tables = with_paths(tables, relative)
+        if features:
+            tables["features"] = {
+                label: request.with_parts(list(map(relative, request.parts))).text
+                for label, request in features.items()
+            }
         unplanned = replace(unplanned, values=unplanned.values | tables)
     return replace(
         experiment,
@@ -69,7 +81,15 @@ def filter_inputs(experiment: Experiment) -> Experiment:
         selection=selection,
         tests=tests,
         unplanned=unplanned,
+        features=features,
     )
+
+
+def _with_copies(request: FeatureRequest, copies: Mapping[str, str]) -> FeatureRequest:
+    """Return a feature that reads the copies of the files of the corpus, if it reads any of these files."""
+    if request.row.takes != "files":
+        return request
+    return request.with_parts([copies.get(os.path.realpath(part), part) for part in request.parts])
 
 
 @dataclass

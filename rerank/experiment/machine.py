@@ -13,7 +13,7 @@ from features.arrays import Integers
 from features.models.cost import CorpusSize, TimeFactors
 from features.models.training.request import TrainingRequest
 from features.progress import log
-from moses_io.files.folders import make_folder
+from moses_io.files.folders import locked, make_folder, remove
 from moses_io.files.json_files import read_record, write_json
 from moses_io.files.streams import open_input
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
@@ -24,7 +24,7 @@ from rerank.experiment.recipe import FORWARD, find_recipe, models_of
 from rerank.experiment.workers import do_all, jobs_for
 from rerank.metrics.metric import Metric
 
-SAMPLE, LONGEST = 4_000, 50
+SAMPLE, MAX_SENTENCE_LENGTH = 4_000, 50
 """Sentence pairs on which training and scoring are measured, and their maximum length in words."""
 
 CANDIDATES = 20_000
@@ -33,13 +33,16 @@ CANDIDATES = 20_000
 BUSY = 0.2
 """Share of the time of a measurement in which the thread waits for a core, above which a message is logged."""
 
+SPEED_FOLDER = ".speed-"
+"""Prefix of the temporary folder of a measurement, in the folder of results."""
+
 _NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
 """Keys of a model that are not settings of its training."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a plan needs to know about the machine.
+    """Device and parallelism of the machine that a run is planned for.
 
     Attributes:
         device: `auto`, `cpu` or `cuda`.
@@ -71,15 +74,16 @@ def measure_factors(experiment: Experiment, corpus: Corpus, machine: Machine) ->
     log.info("measure the speed of this machine")
     make_folder(experiment.output)
     jobs = machine.jobs_of(len(models_of(corpus)))
-    with tempfile.TemporaryDirectory(dir=experiment.output, prefix=".speed-") as folder:
-        paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
-        actions = {
-            f"measure {Path(path).name}": partial(_write_factors, request, lengths, corpus.sizes, machine.device, path)
-            for path in paths
-        }
-        do_all(actions, jobs, machine.address)  # all processes measure at the same time
-        factors = [read_record(path, TimeFactors) for path in paths]
-        lists = _list_factor(experiment, f"{folder}/nbest")
+    with locked(experiment.output):
+        for left in experiment.output.glob(f"{SPEED_FOLDER}*"):  # of a killed run
+            remove(left)
+        with tempfile.TemporaryDirectory(dir=experiment.output, prefix=SPEED_FOLDER) as folder:
+            paths = [f"{folder}/{number}" for number in range(1, jobs + 1)]
+            arguments = (request, lengths, corpus.sizes, machine.device)
+            actions = {f"measure {Path(path).name}": partial(_write_factors, *arguments, path) for path in paths}
+            do_all(actions, jobs, machine.address)  # all processes measure at the same time
+            factors = [read_record(path, TimeFactors) for path in paths]
+            lists = _list_factor(experiment, f"{folder}/nbest")
     return TimeFactors(
         training=sum(factor.training for factor in factors) / jobs,
         forward=sum(factor.forward for factor in factors) / jobs,
@@ -119,5 +123,5 @@ def _lengths(train: ParallelFiles) -> Integers:
     """Return the lengths in words (P, 2) of the first sentence pairs of a corpus, without empty and long ones."""
     pairs = islice(parallel_lines(train.source, train.target), SAMPLE)
     lengths = np.array([[len(tokens(line)) for line in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-    usable: Integers = lengths[(lengths.min(axis=1) > 0) & (lengths.max(axis=1) <= LONGEST)]
+    usable: Integers = lengths[(lengths.min(axis=1) > 0) & (lengths.max(axis=1) <= MAX_SENTENCE_LENGTH)]
     return usable

@@ -116,7 +116,7 @@ class ModelEntry:
     @property
     def subwords(self) -> tuple[Any, ...]:
         """Settings of vocabulary and target order that models which translate together must share."""
-        _, training = self.request.settle()
+        _, training = self.request.resolve()
         return (
             training.vocabulary_size,
             training.min_frequency,

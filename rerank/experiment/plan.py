@@ -20,11 +20,11 @@ from rerank.experiment.recipe import (
     LANGUAGE_MODEL,
     MODELS,
     SCOPES,
-    Depth,
+    LengthRange,
     Recipe,
     Scope,
     corpus_of,
-    find_depth,
+    find_length_range,
     find_recipe,
     models_of,
     sizes_for,
@@ -41,14 +41,14 @@ RESERVE = 0.05
 START = 15.0
 """Seconds from the start of a run to its first stage, without the time to check lists."""
 
-NEARLY = 2 / 3
+MIN_PAIR_LENGTH = 2 / 3
 """Minimum length of two trainings, as a fraction of the length of a single one, for which two models are planned."""
 
 SLOW = TimeFactors(2, 2, 2)
 """A slow machine. If a run is short even there, the time factors are not measured."""
 
 Steps = dict[str, int]
-"""Length of the training of each model, in steps of `Depth`, by the name of the model."""
+"""Length of the training of each model, in steps of `LengthRange`, by the name of the model."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Plan:
         minutes: requested minutes of the run.
         most_apply_seconds: maximum of `apply_seconds`, or None.
         corpus: the training corpus.
-        steps: length of the training of each model, in steps of `find_depth`.
-        scope: what the run does in addition to training.
+        steps: length of the training of each model, in steps of `find_length_range`.
+        scope: optional parts of the run.
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         apply_seconds: expected seconds in which the reranker processes 1,000 sentences.
@@ -88,7 +88,7 @@ class Plan:
 
         Translations do not count: some features exclude them, and so does a maximum of `apply_seconds`.
         """
-        most = {name: depth.most for name, depth in _depths(self.corpus).items()}
+        most = {name: length_range.maximum for name, length_range in _length_ranges(self.corpus).items()}
         return self.steps == most and replace(self.scope, translations=True) == SCOPES[0]
 
     @property
@@ -131,7 +131,8 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
         requested = (unplanned.minutes, unplanned.apply_seconds, corpus)
         if (plan.minutes, plan.most_apply_seconds, plan.corpus) == requested:
             log.info(f"{path}: the plan of an earlier run is used. Remove this file for a new plan")
-            return plan
+            joins = any(scope.translations for scope in _scopes(experiment))
+            return plan if joins else _without_translations(plan)
     if make_plan(experiment, corpus, machine, SLOW).is_full:
         return make_plan(experiment, corpus, machine)
     factors = measure_factors(experiment, corpus, machine)
@@ -193,41 +194,43 @@ def search(
     half of the least, or nearly as many as one model could have, because two models train side by side. Otherwise there
     is one model with as many steps as fit, or none. An ablation is also made if it fits at the end.
     """
-    depths = _depths(corpus)
+    ranges = _length_ranges(corpus)
 
     def leaves_time(scope: Scope) -> bool:
-        least = {name: depth.least for name, depth in depths.items() if scope.ablation or name in MODELS[:2]}
+        least = {
+            name: length_range.minimum for name, length_range in ranges.items() if scope.ablation or name in MODELS[:2]
+        }
         enough = least if scope.translations else {name: (count + 1) // 2 for name, count in least.items()}
         return fits(enough, scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])
-    steps = _steps_of(depths, lambda steps: fits(steps, scope))
+    steps = _steps_of(ranges, lambda steps: fits(steps, scope))
     everything = replace(scope, ablation=True)
     return steps, everything if steps and fits(steps, everything) else scope
 
 
-def _steps_of(depths: dict[str, Depth], fits: Callable[[Steps], bool]) -> Steps:
-    """Return the lengths of trainings that fit into the time. `depths` are those of all models, as they are added."""
-    first, second, *_ = depths
+def _steps_of(ranges: dict[str, LengthRange], fits: Callable[[Steps], bool]) -> Steps:
+    """Return the lengths of trainings that fit into the time. `ranges` are those of all models, as they are added."""
+    first, second, *_ = ranges
     chosen = Steps()
-    for name, depth in depths.items():
-        longer = chosen | {name: depth.least}
-        if (name != LANGUAGE_MODEL or len(chosen) == len(depths) - 1) and fits(longer):
+    for name, length_range in ranges.items():
+        longer = chosen | {name: length_range.minimum}
+        if (name != LANGUAGE_MODEL or len(chosen) == len(ranges) - 1) and fits(longer):
             chosen = longer
     if len(chosen) < 2:
-        least = depths[first].least
+        least = ranges[first].minimum
         two = _largest(least, lambda count: fits({first: count, second: count}))
         one = _largest(least, lambda count: fits({first: count}))
-        if two and (2 * two >= least or two >= one * NEARLY):
+        if two and (2 * two >= least or two >= one * MIN_PAIR_LENGTH):
             return {first: two, second: two}
         if not chosen:
             return {first: one} if one else {}
 
     def longer_by(more: int, steps: Steps) -> Steps:
-        return {name: min(depths[name].most, count + more) for name, count in steps.items()}
+        return {name: min(ranges[name].maximum, count + more) for name, count in steps.items()}
 
     count = _largest(
-        max(depths[name].most - least for name, least in chosen.items()), lambda more: fits(longer_by(more, chosen))
+        max(ranges[name].maximum - least for name, least in chosen.items()), lambda more: fits(longer_by(more, chosen))
     )
     steps = longer_by(count, chosen)
     for name in chosen:
@@ -252,14 +255,21 @@ def apply_plan(unplanned: Unplanned, plan: Plan, comparison: Comparison | None =
     If a comparison found that translations of models are much worse than those of Moses, they are not added to the
     lists. The models themselves are the same.
     """
-    if comparison and not comparison.added:
-        plan = replace(plan, scope=replace(plan.scope, translations=False))
-    return with_recipe(unplanned, plan.recipe, [*plan_lines(plan), *([str(comparison)] if comparison else [])])
+    comments = plan_lines(plan)
+    if comparison and plan.scope.translations:
+        comments.append(str(comparison))
+        if not comparison.added:
+            plan = _without_translations(plan)
+    return with_recipe(unplanned, plan.recipe, comments)
+
+
+def _without_translations(plan: Plan) -> Plan:
+    return replace(plan, scope=replace(plan.scope, translations=False))
 
 
 def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
-    models, depths = plan.recipe.models, _depths(plan.corpus)
+    models, ranges = plan.recipe.models, _length_ranges(plan.corpus)
     if not models:
         limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
         return [f"no model of this corpus fits into {plan.minutes:g} min{limit}"]
@@ -267,15 +277,15 @@ def plan_lines(plan: Plan) -> list[str]:
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
         *(
-            f"{name}: {settings['preset']}, {plan.steps[name] * depths[name].step:.3g} epochs"
+            f"{name}: {settings['preset']}, {plan.steps[name] * ranges[name].step:.3g} epochs"
             + (f", hidden_size {settings['hidden_size']}" if plan.size > 1 else "")
             for name, settings in models.items()
         ),
-        *_about_monolingual(plan),
+        *_monolingual_lines(plan),
     ]
 
 
-def _about_monolingual(plan: Plan) -> list[str]:
+def _monolingual_lines(plan: Plan) -> list[str]:
     """Return a line about monolingual text that is not used, if there is any."""
     corpus = plan.corpus
     if LANGUAGE_MODEL in plan.steps or not corpus.monolingual.sentences:
@@ -296,13 +306,13 @@ def _read_plan(path: Path) -> Plan:
 
 
 def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe:
-    depths = _depths(corpus)
-    return find_recipe(corpus, {name: count * depths[name].step for name, count in steps.items()}, scope, size)
+    ranges = _length_ranges(corpus)
+    return find_recipe(corpus, {name: count * ranges[name].step for name, count in steps.items()}, scope, size)
 
 
-def _depths(corpus: Corpus) -> dict[str, Depth]:
+def _length_ranges(corpus: Corpus) -> dict[str, LengthRange]:
     """Return the possible lengths of the training of each model, in the order in which models are added."""
-    return {name: find_depth(corpus_of(corpus, name)) for name in models_of(corpus)}
+    return {name: find_length_range(corpus_of(corpus, name)) for name in models_of(corpus)}
 
 
 def _inspect(experiment: Experiment) -> Corpus:

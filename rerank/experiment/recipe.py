@@ -24,7 +24,7 @@ LSTM: dict[str, Any] = {"hidden_size": 256, "embedding_size": 128, "dropout": 0.
 EPOCHS, WORDS = 4, 4_000_000
 """Epochs after which another model helps more, and target words that are enough on large corpora."""
 
-MOST = 12
+MAX_EPOCHS = 12
 """Maximum epochs on larger corpora."""
 
 STEP = 100_000
@@ -39,7 +39,7 @@ SMALL_EPOCHS = 8
 ROUNDING = 1e-6
 """Maximum rounding error of a number of epochs."""
 
-FEWEST_UPDATES = 1_500
+MIN_UPDATES = 1_500
 """Minimum updates of `EPOCHS` epochs. With fewer the corpus is small, and models have the settings `SMALL`."""
 
 SMALL: dict[str, Any] = {
@@ -51,7 +51,7 @@ SMALL: dict[str, Any] = {
 }
 """Settings of a model on a small corpus."""
 
-ADAPT, FEWEST_DEV = 3, 50
+MAX_FINE_TUNING_EPOCHS, MIN_DEV = 3, 50
 """Maximum epochs of fine-tuning on dev, and the minimum sentences of dev for it.
 
 Only a `SMALL` training with many unknown words is fine-tuned.
@@ -75,10 +75,10 @@ SHORT = 5
 SHORT_DROPOUT = 0.15
 """Dropout of models on larger corpora that train for fewer than `SHORT` epochs."""
 
-CANDIDATES, FEWEST_JOINING, MOST_UNKNOWN_JOINING = 10, 20_000, 0.06
+CANDIDATES, MIN_PAIRS_JOINING, MAX_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
 
-Both limits only apply if more words of dev than `MOST_UNKNOWN` are unknown.
+Both limits only apply if more words of dev than `MAX_UNKNOWN` are unknown.
 """
 
 JOINED_VALUES, ALONE_VALUES, OTHER_VALUES = "logprob,added", "logprob,entropy", "logprob"
@@ -100,8 +100,11 @@ LABELS = {
 The feature of the backward model takes longer than all others, so only a shortlist gets it.
 """
 
-JOINED = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
-ADAPTED = (
+CONSENSUS = "Consensus"
+"""Label of the consensus feature, which every plan has."""
+
+JOINED_COMMENT = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
+FINE_TUNED_COMMENT = (
     "Training ends with fine-tuning on dev (`fine_tuning_epochs`). Each fold of dev is scored by a model that was not "
     "tuned on it.",
 )
@@ -137,7 +140,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run does in addition to training.
+    """Optional parts of a run.
 
     Attributes:
         ablation: whether reports have the contribution of each feature.
@@ -165,7 +168,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     Args:
         corpus: the corpus.
         epochs: epochs of each model, by names of `LABELS`.
-        scope: what the run does in addition to training.
+        scope: optional parts of the run.
         size: factor on the size of networks, of `SIZES`.
     """
     # The longest trainings begin first. Models that do not translate are the last, as others translate meanwhile.
@@ -182,11 +185,15 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
         models = {name: settings | _larger(size) for name, settings in models.items()}
     features = {label: f"neural:{name}[{values[name]}]" for name, label in LABELS.items() if name in models}
     late = [LABELS[name] for name in LABELS if name in models and (name == BACKWARD or not scope.whole_lists)]
-    adapted = any("fine_tuning_epochs" in settings for settings in models.values())
+    fine_tuned = any("fine_tuning_epochs" in settings for settings in models.values())
     return Recipe(
         models=models,
-        features=features | {"Consensus": "consensus:chrf"},
-        comments=(*_corpus_comments(corpus), *(JOINED if joins and models else ()), *(ADAPTED if adapted else ())),
+        features=features | {CONSENSUS: "consensus:chrf"},
+        comments=(
+            *_corpus_comments(corpus),
+            *(JOINED_COMMENT if joins and models else ()),
+            *(FINE_TUNED_COMMENT if fine_tuned else ()),
+        ),
         shortlist={"features": late, "size": SHORTLIST} if late else {},
         report={} if scope.ablation else {"ablation": False},
         monolingual=LANGUAGE_MODEL in epochs,
@@ -205,7 +212,7 @@ def corpus_of(corpus: Corpus, name: str) -> Corpus:
 
 def is_small(corpus: Corpus) -> bool:
     """Return whether the usual epochs have too few updates for the usual batches."""
-    return EPOCHS * corpus.pairs < FEWEST_UPDATES * Training().batch_size
+    return EPOCHS * corpus.pairs < MIN_UPDATES * Training().batch_size
 
 
 def _words(corpus: Corpus) -> int:
@@ -214,28 +221,30 @@ def _words(corpus: Corpus) -> int:
 
 
 @dataclass(frozen=True)
-class Depth:
+class LengthRange:
     """Possible lengths of the training of a model.
 
     Attributes:
         step: epochs of a step, by which a training is made longer.
-        least: steps after which another model helps more.
-        most: maximum steps.
+        minimum: steps after which another model helps more.
+        maximum: maximum steps.
     """
 
     step: float
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
-def find_depth(corpus: Corpus) -> Depth:
+def find_length_range(corpus: Corpus) -> LengthRange:
     """Return the possible lengths of trainings on a corpus."""
     if is_small(corpus):
-        epochs = max(SMALL_EPOCHS, math.ceil(FEWEST_UPDATES * SMALL["batch_size"] / corpus.pairs))
-        return Depth(step=epochs / SMALL_STEPS, least=SMALL_STEPS // 2, most=SMALL_STEPS)
+        epochs = max(SMALL_EPOCHS, math.ceil(MIN_UPDATES * SMALL["batch_size"] / corpus.pairs))
+        return LengthRange(step=epochs / SMALL_STEPS, minimum=SMALL_STEPS // 2, maximum=SMALL_STEPS)
     words = _words(corpus)
     step = min(1.0, STEP / words)
-    return Depth(step=step, least=math.ceil(min(EPOCHS, WORDS / words) / step - ROUNDING), most=int(MOST / step))
+    return LengthRange(
+        step=step, minimum=math.ceil(min(EPOCHS, WORDS / words) / step - ROUNDING), maximum=int(MAX_EPOCHS / step)
+    )
 
 
 def sizes_for(corpus: Corpus) -> list[int]:
@@ -252,7 +261,7 @@ def _larger(size: int) -> dict[str, int]:
 def _joins(corpus: Corpus) -> bool:
     """Return whether models add translations to the lists. They must translate well enough to help."""
     unknown = max(corpus.source.unknown, corpus.target.unknown)
-    enough = not is_small(corpus) and corpus.pairs >= FEWEST_JOINING and unknown <= MOST_UNKNOWN_JOINING
+    enough = not is_small(corpus) and corpus.pairs >= MIN_PAIRS_JOINING and unknown <= MAX_UNKNOWN_JOINING
     return corpus.is_known or enough
 
 
@@ -269,8 +278,8 @@ def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Coll
     if joins and name != BACKWARD:
         settings |= {"translate_with": order} if second and order in names else {"candidates": CANDIDATES}
     # If a run drops the translations after training, that does not change the training.
-    elif small and not _joins(corpus) and (adapt := _adapt(corpus, settings["epochs"])):
-        settings["fine_tuning_epochs"] = adapt
+    elif small and not _joins(corpus) and (fine_tuning := _fine_tuning_epochs(corpus, settings["epochs"])):
+        settings["fine_tuning_epochs"] = fine_tuning
     if order == "right-to-left":
         settings["right_to_left"] = True
     return settings | ({"backward": True} if name == BACKWARD else {})
@@ -292,12 +301,16 @@ def _length(epochs: float, batches: float) -> dict[str, int]:
     return {"epochs": whole, "updates": max(1, int(epochs * batches))}
 
 
-def _adapt(corpus: Corpus, epochs: int) -> int:
+def _fine_tuning_epochs(corpus: Corpus, epochs: int) -> int:
     """Return the epochs of fine-tuning on dev, 0 for none.
 
     Fine-tuning runs on all of dev, and again without each fold. Together this takes no longer than the training before.
     """
-    return min(ADAPT, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev)) if corpus.dev >= FEWEST_DEV else 0
+    return (
+        min(MAX_FINE_TUNING_EPOCHS, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev))
+        if corpus.dev >= MIN_DEV
+        else 0
+    )
 
 
 def _corpus_comments(corpus: Corpus) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from features.feature import Resources
-from features.request import FeatureRequest, together
+from features.request import FeatureRequest, group_by_models
 from moses_io.weights import weight_files
 from rerank.experiment.costs import Costs
 from rerank.experiment.entries import ShortlistEntry
@@ -16,7 +16,7 @@ from rerank.lists.append import join_features, write_features
 from rerank.systems.translations import merge_translations
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.shortlist import CHOICE, FORMAT, SIZES, choose_shortlist, read_choice, write_choice
-from rerank.tuning.tune import FoldSettings, settle, tune
+from rerank.tuning.tune import FoldSettings, make_tuning, tune
 
 
 def scoring_stages(experiment: Experiment, resources: Resources, costs: Costs) -> list[Stage]:
@@ -70,7 +70,7 @@ def _score(
     if not requests:
         return []
     stages, source = [], experiment.sets[name].source
-    for group in together(requests):
+    for group in group_by_models(requests):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         inputs = (nbest, source, *(part for request in group for part in request.files))
         of_models = group[0].row.takes in ("models", "folder")
@@ -93,14 +93,14 @@ def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resourc
     weights, start = experiment.shortlist_weights, experiment.initial_weights
     folds = experiment.tuning.fold_settings.folds
     lists, metric = experiment.lists("dev"), experiment.tuning.tuning.metric
-    tuning, sizes = settle({"metric": metric}), (entry.size,) if entry.size else SIZES
+    tuning, sizes = make_tuning({"metric": metric}), (entry.size,) if entry.size else SIZES
     short, longest = experiment.result("dev.shortlist.gz"), experiment.result("dev.longest.nbest.gz")
     whole, scored = (replace(lists, nbest=[path]) for path in (experiment.whole("dev"), longest))
     choice, output = experiment.result(CHOICE), experiment.scored("dev")
 
     def choose() -> None:
         chosen = choose_shortlist(whole, scored, (start, weights), entry.features, sizes, metric, folds or FOLDS)
-        shorten_list(short, weights, chosen.settings.size, output, same=longest)
+        shorten_list(short, weights, chosen.settings.size, output, rescored=longest)
         write_choice(choice, chosen)
 
     settings: list[Any] = [tuning.signature, metric, lists.signature]

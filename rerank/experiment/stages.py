@@ -110,7 +110,7 @@ def run_stages(
         clock.end(stage.name)
         end(stage)
 
-    with workers(processes, address, clock.hear) as pool:
+    with workers(processes, address, clock.update) as pool:
         while queue.waiting or queue.running:
             ready = queue.choose(queue.waiting, list(queue.running.values())) if pool.free else None
             if ready is None:
@@ -130,7 +130,7 @@ def run_stages(
                 queue.running[ready.name] = ready
                 pool.start(ready.name, ready.perform)
             else:
-                with watched(partial(clock.hear, ready.name)):
+                with watched(partial(clock.update, ready.name)):
                     ready.perform()
                 finish(ready)
 
@@ -280,11 +280,13 @@ def _digests(paths: Sequence[str]) -> list[Any]:
 def _digest(path: Path) -> Any:
     """Return the digest of a file, or of each file in a folder by its relative path, or None if the path is missing.
 
-    Symbolic links in a folder are followed.
+    Symbolic links in a folder are followed. Hidden files, which file managers and network file systems add, and
+    `README.md`, which users may edit, do not count.
     """
     if not path.is_dir():
         return digest(path) if path.is_file() else None
-    below = sorted(path.rglob("*"))
+    names = (child for child in path.rglob("*") if child != path / "README.md")
+    below = sorted(child for child in names if not any(part.startswith(".") for part in child.relative_to(path).parts))
     digests: dict[str, Any] = {str(child.relative_to(path)): digest(child) for child in below if child.is_file()}
     links = (child for child in below if child.is_symlink() and not child.is_file())
     return digests | {str(link.relative_to(path)): _digest(link.resolve()) if link.exists() else None for link in links}

@@ -1,5 +1,6 @@
 """TOML files: read with limits, written with comments, and checked for code that does not belong to the user."""
 
+import codecs
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MOST_BYTES, LONGEST, MOST_LEVELS = 2**18, 10_000, 16
+MAX_BYTES, MAX_LINE_BYTES, MAX_LEVELS = 2**18, 10_000, 16
 """Maximum bytes of a file, maximum bytes of a line, and maximum nesting of tables and lists."""
 
 
@@ -26,7 +27,7 @@ def read_toml(path: str) -> dict[str, Any]:
     Raises:
         InputError: the file is no plain file, or as `parse_toml`.
     """
-    return parse_toml(read_start_of(path, MOST_BYTES + 1), path)
+    return parse_toml(read_start_of(path, MAX_BYTES + 1), path)
 
 
 def parse_toml(content: bytes, path: str) -> dict[str, Any]:
@@ -34,14 +35,14 @@ def parse_toml(content: bytes, path: str) -> dict[str, Any]:
 
     Raises:
         InputError: the content is too large, is not TOML, or has values that no setting has: text with a NUL, integers
-            of more than 64 bits, or more than `MOST_LEVELS` nested tables and lists.
+            of more than 64 bits, or more than `MAX_LEVELS` nested tables and lists.
     """
-    if len(content) > MOST_BYTES:
-        raise InputError(f"{path}: larger than {MOST_BYTES // 2**10} KB, expected a small file of TOML")
-    if max(map(len, content.split(b"\n"))) > LONGEST:
-        raise InputError(f"{path}: expected lines of at most {LONGEST:,} bytes")
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{path}: larger than {MAX_BYTES // 2**10} KB, expected a small file of TOML")
+    if max(map(len, content.split(b"\n"))) > MAX_LINE_BYTES:
+        raise InputError(f"{path}: expected lines of at most {MAX_LINE_BYTES:,} bytes")
     try:
-        table = tomllib.loads(content.decode("utf-8"))
+        table = tomllib.loads(content.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:
@@ -93,7 +94,7 @@ def check_keys(table: dict[str, Any], known: Sequence[str], prefix: str = "") ->
 def _check_values(table: dict[str, Any], path: str) -> None:
     """Raise `InputError` for values that no setting has."""
     level: list[Any] = [table]  # level by level, so that deep nesting cannot exhaust the stack
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         for value in level:
             if isinstance(value, str) and "\0" in value:
                 raise InputError(f"{path}: a NUL in {value[:40]!r}")
@@ -102,7 +103,7 @@ def _check_values(table: dict[str, Any], path: str) -> None:
         parts = [part for value in level if isinstance(value, dict) for pair in value.items() for part in pair]
         level = parts + [part for value in level if isinstance(value, list) for part in value]
     if level:
-        raise InputError(f"{path}: more than {MOST_LEVELS} tables or lists inside each other")
+        raise InputError(f"{path}: more than {MAX_LEVELS} tables or lists inside each other")
 
 
 INPUT_FILTER = "input_filter"

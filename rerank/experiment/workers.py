@@ -21,10 +21,10 @@ from features.progress import Done, log, name_task, show_progress, shows_progres
 from moses_io.files.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
-PATIENCE = 30.0
+TERMINATION_TIMEOUT = 30.0
 """Seconds that a process has to end after SIGTERM before it is killed."""
 
-MOST_TOLD = 10_000
+MAX_MESSAGE_LENGTH = 10_000
 """Maximum characters of the error message that a process sends.
 
 So many fit into the buffer of a pipe that nobody reads yet, after the reports of some minutes.
@@ -42,7 +42,7 @@ INTERVAL = 1.0
 Action = Callable[[], object]
 """A picklable function without arguments."""
 
-Hear = Callable[[str, Done | None], object]
+ProgressCallback = Callable[[str, Done | None], object]
 """Function that is called with the name of an action that advances and its progress, None if it is not known."""
 
 
@@ -93,11 +93,11 @@ class Workers:
     """A pool of up to `jobs` processes on this machine.
 
     Each process gets its share of the cores, and one GPU. Processes share GPUs if there are fewer GPUs than jobs. The
-    end of the block stops processes that are still running. `hear` is called while an action advances.
+    end of the block stops processes that are still running. `on_progress` is called while an action advances.
     """
 
-    def __init__(self, jobs: int, hear: Hear = lambda name, done: None) -> None:
-        self.jobs, self._slots, self._hear = jobs, list(range(jobs)), hear
+    def __init__(self, jobs: int, on_progress: ProgressCallback = lambda name, done: None) -> None:
+        self.jobs, self._slots, self._on_progress = jobs, list(range(jobs)), on_progress
         self._running: dict[int, _Running] = {}  # by sentinel
 
     def __enter__(self) -> "Workers":
@@ -108,7 +108,7 @@ class Workers:
         for process in processes:
             process.terminate()
         for process in processes:
-            process.join(PATIENCE)
+            process.join(TERMINATION_TIMEOUT)
             process.kill()
 
     @property
@@ -164,21 +164,21 @@ class Workers:
                 if isinstance(message, str):
                     running.fault = message
                 else:
-                    self._hear(running.name, message)
+                    self._on_progress(running.name, message)
         except EOFError:
             running.pipe.close()
 
 
-def workers(jobs: int, address: str = "", hear: Hear = lambda name, done: None) -> Pool:
+def workers(jobs: int, address: str = "", on_progress: ProgressCallback = lambda name, done: None) -> Pool:
     """Return a pool of up to `jobs` processes, on this machine or, with an address, on a Ray cluster.
 
-    `hear` is called while an action on this machine advances.
+    `on_progress` is called while an action on this machine advances.
 
     Raises:
         InputError: no such cluster, or the package ray is missing.
     """
     if not address:
-        return Workers(jobs, hear)
+        return Workers(jobs, on_progress)
     from rerank.cluster.tasks import RayWorkers
 
     return RayWorkers(jobs, address)
@@ -246,7 +246,7 @@ def _work(name: str, action: Action, pipe: Connection, safe_path: bool, shown: b
         with watched(send):
             action()
     except (InputError, OSError, MemoryError) as error:
-        pipe.send(reason_of(error)[:MOST_TOLD])
+        pipe.send(reason_of(error)[:MAX_MESSAGE_LENGTH])
         sys.exit(2)
 
 

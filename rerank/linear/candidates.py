@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
-from features.arrays import Array, Integers
+from features.arrays import Array, Integers, row_products
 from moses_io.files.errors import Fault, counted, shown
 
 
@@ -110,7 +110,7 @@ class Candidates:
     def scores(self, weights: Array) -> Array:
         """Return the (N,) model scores of all candidates under (size,) weights."""
         split = self.space.dense_size
-        scores: Array = self.dense @ weights[:split]  # (N,)
+        scores = row_products(self.dense, weights[:split])  # (N,)
         if self.space.sparse:
             products = self.sparse.values * weights[split:][self.sparse.columns]  # (sparse values,)
             rows = np.repeat(np.arange(len(self.dense)), np.diff(self.sparse.offsets))  # (sparse values,)
@@ -127,13 +127,13 @@ class Candidates:
         sparse = csr_matrix((self.sparse.values, self.sparse.columns, self.sparse.offsets), shape=shape)
         return hstack([csr_matrix(self.dense), sparse], format="csr")  # (N, size)
 
-    def sums(self, shares: Array) -> Array:
-        """Return the (size,) sum of all feature vectors, each multiplied by its candidate's value in (N,) `shares`."""
-        by_value = np.repeat(shares, np.diff(self.sparse.offsets)) * self.sparse.values  # (sparse values,)
+    def sums(self, coefficients: Array) -> Array:
+        """Return the (size,) sum of the feature vectors of all candidates, weighted by (N,) `coefficients`."""
+        by_value = np.repeat(coefficients, np.diff(self.sparse.offsets)) * self.sparse.values  # (sparse values,)
         sparse = np.bincount(self.sparse.columns, weights=by_value, minlength=len(self.space.sparse))  # (sparse,)
-        return np.concatenate([shares @ self.dense, sparse])  # (size,)
+        return np.concatenate([coefficients @ self.dense, sparse])  # (size,)
 
-    def of(self, sentences: Integers) -> "Candidates":
+    def subset(self, sentences: Integers) -> "Candidates":
         """Return the candidates of some sentences, given by their indices in the list. All columns are kept."""
         offsets = _offsets(np.diff(self.offsets)[sentences])  # (sentences + 1,)
         return self.rows(self.rows_of(sentences), self.sentences[sentences], offsets)
@@ -146,11 +146,11 @@ class Candidates:
             sentences: (n,) ids of the sentences that they belong to.
             offsets: (n+1,) where the candidates of each sentence start in `rows`.
         """
-        places = _ranges(self.sparse.offsets, rows)
+        indices = _ranges(self.sparse.offsets, rows)
         sparse = Sparse(
             offsets=_offsets(np.diff(self.sparse.offsets)[rows]),  # (rows + 1,)
-            columns=self.sparse.columns[places],  # (places,)
-            values=self.sparse.values[places],  # (places,)
+            columns=self.sparse.columns[indices],  # (places,)
+            values=self.sparse.values[indices],  # (places,)
         )
         return Candidates(self.space, sentences=sentences, offsets=offsets, dense=self.dense[rows], sparse=sparse)
 
@@ -166,8 +166,8 @@ class Candidates:
 def highest(values: Array, offsets: Integers) -> Integers:
     """Return the (n,) row index of the highest of (N,) values in each sentence. Ties go to the first row."""
     starts = offsets[:-1]
-    most = np.repeat(np.maximum.reduceat(values, starts), np.diff(offsets))  # (N,)
-    winners = np.flatnonzero(values == most)  # (winners,)
+    maxima = np.repeat(np.maximum.reduceat(values, starts), np.diff(offsets))  # (N,)
+    winners = np.flatnonzero(values == maxima)  # (winners,)
     # Winners are in row order, so the first one at or after the start of a sentence is its first winner.
     return winners[np.searchsorted(winners, starts)]  # (n,)
 
@@ -187,9 +187,9 @@ def _offsets(sizes: Integers) -> Integers:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)  # (sizes + 1,)
 
 
-def _ranges(offsets: Integers, places: Integers) -> Integers:
-    """Return the concatenated ranges offsets[p] … offsets[p+1]-1 for each p in `places`."""
-    sizes = np.diff(offsets)[places]  # (places,)
+def _ranges(offsets: Integers, indices: Integers) -> Integers:
+    """Return the concatenated ranges offsets[p] … offsets[p+1]-1 for each p in `indices`."""
+    sizes = np.diff(offsets)[indices]  # (places,)
     # arange counts on over all ranges, so the total size of the earlier ranges is subtracted from each start.
-    starts = np.repeat(offsets[places] - np.cumsum(sizes) + sizes, sizes)  # (sum of sizes,)
+    starts = np.repeat(offsets[indices] - np.cumsum(sizes) + sizes, sizes)  # (sum of sizes,)
     return starts + np.arange(len(starts))

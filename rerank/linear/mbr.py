@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
-from features.arrays import Array
+from features.arrays import Array, row_products
 from rerank.linear.ranking import Ranking
 
 ORDER, BETA = 6, 2
@@ -23,7 +23,7 @@ def expected_chrf(ranking: Ranking, scale: float) -> Ranking:
     """
     texts = [hypothesis.text for hypothesis in ranking.candidates.hypotheses]
     weights = np.exp(scale * (ranking.scores - ranking.scores.max()))  # (N,)
-    return Ranking(ranking.candidates, pairwise_chrf(texts) @ (weights / weights.sum()))  # (N, N) · (N,)
+    return Ranking(ranking.candidates, row_products(pairwise_chrf(texts), weights / weights.sum()))  # (N, N) · (N,)
 
 
 def pairwise_chrf(texts: Sequence[str]) -> Array:
@@ -42,8 +42,10 @@ def pairwise_chrf(texts: Sequence[str]) -> Array:
         recall += np.divide(matches, totals[None, :], where=both, out=np.zeros_like(matches))
         orders += both
     precision, recall = precision / np.maximum(orders, 1), recall / np.maximum(orders, 1)
-    below = BETA**2 * precision + recall
-    values: Array = np.divide((1 + BETA**2) * precision * recall, below, where=below > 0, out=np.zeros_like(below))
+    denominator = BETA**2 * precision + recall
+    values: Array = np.divide(
+        (1 + BETA**2) * precision * recall, denominator, where=denominator > 0, out=np.zeros_like(denominator)
+    )
     return 100 * values
 
 

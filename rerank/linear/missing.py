@@ -8,7 +8,7 @@ from moses_io.files.streams import name_of
 from moses_io.files.text import encode, read_lines
 from moses_io.nbest import SentenceList, check_id
 
-MOST_MISSING = 10_000_000
+MAX_MISSING = 10_000_000
 """Maximum number of consecutive sentences without candidates that get blank lines."""
 
 
@@ -38,8 +38,8 @@ class Replacements:
         if self.blank:
             return b"\n"
         if self.lines is None:
-            fills = "--on-missing blank or FILE fills its line, `validate --regroup` puts ids in order"
-            raise InputError(f"{place}: sentence {sentence} has no candidates. {fills}")
+            hint = "--on-missing blank or FILE fills its line, `validate --regroup` puts ids in order"
+            raise InputError(f"{place}: sentence {sentence} has no candidates. {hint}")
         if sentence >= len(self.lines):
             raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
         return encode(self.lines[sentence]) + b"\n"
@@ -49,8 +49,8 @@ class Replacements:
         if last.sentence + 1 >= sentences or self.blank or self.lines is not None:
             return
         ends = f"the list ends at sentence {last.sentence}, expected sentences up to {sentences - 1}"
-        fills = "" if self.live else ". --on-missing blank or FILE fills the missing lines"
-        raise InputError(f"{last.end}: {ends}. The decoder probably stopped early{fills}")
+        hint = "" if self.live else ". --on-missing blank or FILE fills the missing lines"
+        raise InputError(f"{last.end}: {ends}. The decoder probably stopped early{hint}")
 
 
 def read_replacements(source: str | None, sentences: int | None, on_missing: str) -> Replacements:
@@ -85,8 +85,8 @@ def complete(lists: Iterable[SentenceList], replacements: Replacements) -> Itera
     for sentence_list in lists:
         place = sentence_list.place
         if sentence_list.sentence < expected:
-            falls = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
-            raise InputError(f"{falls}. `moses-rerank validate --regroup` puts a list in order")
+            fault = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
+            raise InputError(f"{fault}. `moses-rerank validate --regroup` puts a list in order")
         if isinstance(replacements.sentences, int):
             check_id(sentence_list, replacements.sentences, "source")
         yield from _fill(expected, sentence_list.sentence, replacements, place)
@@ -101,10 +101,10 @@ def complete(lists: Iterable[SentenceList], replacements: Replacements) -> Itera
 def _fill(start: int, end: int, replacements: Replacements, place: str) -> Iterator[bytes]:
     """Yield the replacement lines of sentences `start` … `end` - 1.
 
-    Raise `InputError` for more than `MOST_MISSING` blank lines: then an id in the list must be wrong.
+    Raise `InputError` for more than `MAX_MISSING` blank lines: then an id in the list must be wrong.
     """
-    if end - start > MOST_MISSING and replacements.blank:
-        many = f"{end - start} sentences before {end} have no candidates"
-        raise InputError(f"{place}: {many}, expected at most {MOST_MISSING} in a row")
+    if end - start > MAX_MISSING and replacements.blank:
+        fault = f"{end - start} sentences before {end} have no candidates"
+        raise InputError(f"{place}: {fault}, expected at most {MAX_MISSING} in a row")
     for missing in range(start, end):
         yield replacements.line(missing, place)

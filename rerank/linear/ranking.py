@@ -42,12 +42,12 @@ class LinearModel:
         except Fault as fault:
             raise InputError(f"{sentence_list.place}: {fault} in {self._path}") from None
 
-    def check(self, sentence_list: SentenceList, to_come: Sequence[str] = ()) -> None:
+    def check(self, sentence_list: SentenceList, pending: Sequence[str] = ()) -> None:
         """Compare the dense features of a sentence with the weights.
 
         Args:
             sentence_list: the sentence.
-            to_come: names of features that are not in the list yet. Their weights are not reported as unused.
+            pending: names of features that are not in the list yet. Their weights are not reported as unused.
 
         Raises:
             InputError: a dense feature has no weight, or a dense weight has no feature.
@@ -58,7 +58,7 @@ class LinearModel:
             if name not in self._weights:
                 lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name])}"
                 raise InputError(f"{sentence_list.place}: {lacking}")
-        if unused := [name for name in unused_weights(space, self._weights) if name not in to_come]:
+        if unused := [name for name in unused_weights(space, self._weights) if name not in pending]:
             missing = f"no feature {', '.join(unused)}, but {self._path} has a weight for it"
             raise InputError(f"{sentence_list.place}: {missing}. Is this list the scored one?")
 

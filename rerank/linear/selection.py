@@ -27,13 +27,13 @@ class Outputs:
     Attributes:
         text: the best translations, one line per source sentence.
         nbest: the n-best list sorted by the new score.
-        most: maximum number of candidates per sentence in `nbest` (0: all).
+        limit: maximum number of candidates per sentence in `nbest` (0: all).
         confidence: one `Estimate` line per source sentence, a line with only a tab for a sentence without candidates.
     """
 
     text: str
     nbest: str | None = None
-    most: int = 0
+    limit: int = 0
     confidence: str | None = None
 
 
@@ -64,8 +64,8 @@ def choose_by_weights(
     lists = _read(nbest, replacements, outputs.text)
     if moses_output:
         lists = moses_output.add_to(lists)
-    whole = complete(lists, replace(replacements, live=is_live(nbest)))
-    ranked = rankings(whole, model)
+    completed = complete(lists, replace(replacements, live=is_live(nbest)))
+    ranked = rankings(completed, model)
     if mbr_scale is not None:
         ranked = (item if isinstance(item, bytes) else expected_chrf(item, mbr_scale) for item in ranked)
     write_choices(ranked, outputs, estimator)
@@ -76,7 +76,7 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator
     unlisted = ranked_lists = 0
     with contextlib.ExitStack() as stack:
         best = stack.enter_context(open_output(outputs.text))
-        again = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
+        sorted_list = stack.enter_context(open_output(outputs.nbest)) if outputs.nbest else None
         estimates = stack.enter_context(open_output(outputs.confidence)) if outputs.confidence else None
         for item in ranked:
             estimate = estimator(item) if estimator and not isinstance(item, bytes) else None
@@ -86,8 +86,8 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator
                 ranked_lists += 1
                 unlisted += item.candidates.moses_choice is None
                 best.write(encode(item.best.text) + b"\n")
-                if again:
-                    _write_list(again, item, outputs.most)
+                if sorted_list:
+                    _write_list(sorted_list, item, outputs.limit)
             if estimates:
                 estimates.write(estimate.line if estimate else b"\t\n")
             if outputs.text == STANDARD:
@@ -123,8 +123,8 @@ def _read(nbest: str, replacements: Replacements, output: str) -> Iterator[Sente
         log.warning(f"{name_of(nbest)}:{cut}")
 
 
-def _write_list(stream: BinaryIO, ranking: Ranking, most: int) -> None:
-    """Write the `most` best lines of a ranking (0: all), best first, with the total replaced by the new score."""
-    for place in ranking.order[: most or None]:
-        line = with_total(ranking.candidates.hypotheses[place], f"{ranking.scores[place]:.9g}")
+def _write_list(stream: BinaryIO, ranking: Ranking, limit: int) -> None:
+    """Write the `limit` best lines of a ranking (0: all), best first, with the total replaced by the new score."""
+    for index in ranking.order[: limit or None]:
+        line = with_total(ranking.candidates.hypotheses[index], f"{ranking.scores[index]:.9g}")
         stream.write(line if line.endswith(b"\n") else line + b"\n")

@@ -12,7 +12,7 @@ from rerank.linear.weights import load_weights
 
 @dataclass(frozen=True)
 class ShortlistSettings:
-    """What a reranker knows about its shortlist.
+    """Size and features of the shortlist of a reranker.
 
     Attributes:
         size: number of candidates of a sentence, at least 1.
@@ -39,7 +39,7 @@ class Shortlist:
         return sorted({*order[: self._size], sentence_list.highest_total})
 
 
-def shorten_list(nbest: str, weights: str, size: int, output: str, same: str = "") -> None:
+def shorten_list(nbest: str, weights: str, size: int, output: str, rescored: str = "") -> None:
     """Write the lines of a list that are in the shortlist.
 
     Args:
@@ -47,14 +47,14 @@ def shorten_list(nbest: str, weights: str, size: int, output: str, same: str = "
         weights: path of their weights.
         size: number of candidates of a sentence.
         output: path of the shorter list.
-        same: path of a list of the same candidates with more features, whose lines are written (default: `nbest`).
+        rescored: path of a list of the same candidates with more features, whose lines are written (default: `nbest`).
 
     Raises:
         InputError: as `read_nbest` and `LinearModel.scores`.
     """
     shortlist = Shortlist(weights, size)
     with open_output(output) as stream:
-        lists, others = read_nbest(nbest), read_nbest(same) if same else itertools.repeat(None)
+        lists, others = read_nbest(nbest), read_nbest(rescored) if rescored else itertools.repeat(None)
         for sentence_list, other in with_bar("shorten", zip(lists, others, strict=False)):
             lines = (other or sentence_list).hypotheses
             stream.writelines(lines[index].line for index in shortlist.indices(sentence_list))

@@ -77,7 +77,7 @@ def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
     before, after = (np.abs(space.vector(weights)[: space.dense_size]).sum() for weights in (start, tuned))  # ()
     scale = float(after / before) if before and after else 1.0
     seen = set(space.sparse)
-    unseen = {name: own[0] for name, own in start.items() if is_sparse(name, len(own)) and name not in seen}
+    unseen = {name: values[0] for name, values in start.items() if is_sparse(name, len(values)) and name not in seen}
     return {**tuned, **{name: (scale * value,) for name, value in unseen.items() if value}}
 
 
@@ -110,20 +110,20 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
         name, _, side = text.rpartition(":")
         if side not in ("+", "-"):
             raise InputError(f"sign {shown(text)}: expected NAME:+ or NAME:-")
-        (lower if side == "+" else upper)[_places(space, name)] = 0
+        (lower if side == "+" else upper)[_columns_of(space, name)] = 0
     for name in (*freeze, *_rest(space)):
         if name in space.sparse:
             raise InputError(f"freeze: {shown(name)} is a sparse feature. Only dense ones can be frozen")
-        places = _places(space, name)
-        lower[places] = upper[places] = start[places]
+        columns = _columns_of(space, name)
+        lower[columns] = upper[columns] = start[columns]
     return lower, upper
 
 
-def _places(space: FeatureSpace, name: str) -> list[int]:
+def _columns_of(space: FeatureSpace, name: str) -> list[int]:
     """Return the column indices of a feature."""
     if name not in space.columns:
         raise InputError(f"the list has no feature {shown(name)}{nearest(name, sorted(set(space.columns)))}")
-    return [place for place, other in enumerate(space.columns) if other == name]
+    return [column for column, other in enumerate(space.columns) if other == name]
 
 
 def log_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:

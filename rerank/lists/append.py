@@ -75,7 +75,7 @@ class Sample:
 
     def __init__(self, size: int, rng: random.Random) -> None:
         self._size, self._rng, self._seen = size, rng, 0
-        self._kept: list[tuple[Sentence, list[Array]]] = []
+        self._sample: list[tuple[Sentence, list[Array]]] = []
 
     def add(self, sentences: Sequence[Sentence], columns: Sequence[Array]) -> None:
         """Offer the candidates of some sentences to the sample.
@@ -88,11 +88,11 @@ class Sample:
         for sentence in sentences:
             for number, hypothesis in enumerate(sentence.hypotheses):
                 self._seen += 1
-                place = len(self._kept) if len(self._kept) < self._size else self._rng.randrange(self._seen)
-                if place < self._size:
+                slot = len(self._sample) if len(self._sample) < self._size else self._rng.randrange(self._seen)
+                if slot < self._size:
                     # A sentence with a single candidate, so that it can be scored alone.
-                    one = replace(sentence, hypotheses=(hypothesis,), lines=sentence.lines[number : number + 1])
-                    self._kept[place : place + 1] = [(one, [values[row].copy() for values in columns])]
+                    single = replace(sentence, hypotheses=(hypothesis,), lines=sentence.lines[number : number + 1])
+                    self._sample[slot : slot + 1] = [(single, [values[row].copy() for values in columns])]
                 row += 1
 
     def largest_difference(self, number: int, score: Callable[[Sentence], Array]) -> tuple[int, float]:
@@ -106,9 +106,9 @@ class Sample:
             The size of the sample and the largest absolute difference.
         """
         differences = []
-        with progress_bar("verify", len(self._kept)) as bar:
-            for one, values in self._kept:
-                differences.append(float(np.abs(score(one) - values[number]).max()))
+        with progress_bar("verify", len(self._sample)) as bar:
+            for single, values in self._sample:
+                differences.append(float(np.abs(score(single) - values[number]).max()))
                 bar.advance(1, "")
         return len(differences), max(differences, default=0.0)
 
@@ -119,7 +119,7 @@ def _verify(sample: Sample, features: Scorer) -> None:
         if label in features.whole_lists:
             log.info(f"{label}: needs all candidates of a sentence, nothing to verify")
         elif label in features.of_models:
-            size, difference = sample.largest_difference(number, partial(features.alone, label))
+            size, difference = sample.largest_difference(number, partial(features.score_separately, label))
             log.info(f"{label}: {size} candidates scored one by one differ by at most {difference:.2g}")
         else:
             log.info(f"{label}: not a feature of a model, nothing to verify")

@@ -15,9 +15,9 @@ from features.progress import log, progress_bar
 from features.request import FeatureRequest, split_values
 from moses_io.alignment import LinkNumbering
 from moses_io.files.errors import InputError, shown
-from moses_io.files.streams import LONGEST, Lines, is_live, name_of, open_input, too_long
+from moses_io.files.streams import MAX_LINE_BYTES, Lines, is_live, name_of, open_input, too_long
 from moses_io.files.text import (
-    LARGEST,
+    MAX_VALUE,
     check_markup,
     decode,
     first_line,
@@ -35,7 +35,7 @@ from rerank import __version__
 
 BATCH = 10_000
 """Number of candidates that are scored together, rounded up to whole sentences."""
-PATIENCE = 10.0
+SOURCE_TIMEOUT = 10.0
 """Maximum seconds to wait for a source line when the candidates of its sentence have already arrived."""
 
 
@@ -63,7 +63,7 @@ class WholeSources:
 class GrowingSources:
     """Source sentences of a file or a pipe, each read when the list reaches its sentence. Ids must increase.
 
-    If the file `grows` while a live list is read, wait up to `PATIENCE` seconds for a line.
+    If the file `grows` while a live list is read, wait up to `SOURCE_TIMEOUT` seconds for a line.
 
     Attributes:
         total: None, as the number of lines is not known before the end.
@@ -77,7 +77,7 @@ class GrowingSources:
 
     def line(self, sentence_list: SentenceList) -> str:
         """Return the source of a sentence. Raises `InputError` if it has none."""
-        while self._read <= sentence_list.sentence and self._next(PATIENCE if self._grows else 0):
+        while self._read <= sentence_list.sentence and self._next(SOURCE_TIMEOUT if self._grows else 0):
             pass
         check_id(sentence_list, self._read, "source")
         return self._last
@@ -92,9 +92,9 @@ class GrowingSources:
         """Read the next line, waiting up to `patience` seconds, and return whether one was read."""
         line, end = b"", time.monotonic() + patience
         while not line.endswith(b"\n"):
-            part = self._stream.readline(LONGEST + 1)
+            part = self._stream.readline(MAX_LINE_BYTES + 1)
             line += part
-            if len(line) > LONGEST:
+            if len(line) > MAX_LINE_BYTES:
                 raise too_long(self._path, self._read + 1)
             if not part and time.monotonic() >= end:
                 break
@@ -139,7 +139,7 @@ def score_list(
     nbest: str | Lines,
     sources: Sources,
     features: Scorer,
-    at_once: int = 0,
+    max_sentences: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
     prepare: Callable[[list[Sentence]], list[Sentence]] = lambda sentences: sentences,
     filters: InputFilters = UNFILTERED,
@@ -150,7 +150,7 @@ def score_list(
         nbest: the list.
         sources: its source sentences.
         features: features to compute.
-        at_once: maximum number of sentences per group, 0 for no limit.
+        max_sentences: maximum number of sentences per group, 0 for no limit.
         check: called with the first sentence before anything is scored.
         prepare: applied to each group of sentences before it is scored.
         filters: filters for sources and candidates.
@@ -160,7 +160,7 @@ def score_list(
             finite.
     """
     labels = list(features.signatures)
-    sentences_read = read_sentences(nbest, sources, "the scored list", labels, at_once, check, filters)
+    sentences_read = read_sentences(nbest, sources, "the scored list", labels, max_sentences, check, filters)
     yield from score_sentences(map(prepare, sentences_read), features, sources.total)
 
 
@@ -186,7 +186,7 @@ def score_sentences(
             steps = steps.plus(result.steps)
             scored += sum(len(each.hypotheses) for each in sentences)
             rate = f"{scored / (time.monotonic() - started):,.0f} candidates/s"
-            saved = f", {1 - steps.taken / steps.alone:.0%} of the steps saved" if steps.alone else ""
+            saved = f", {1 - steps.computed / steps.separate:.0%} of the steps saved" if steps.separate else ""
             bar.advance(len(sentences), rate + saved, result.stored)
     features.end()
 
@@ -194,9 +194,9 @@ def score_sentences(
 def read_sentences(
     nbest: str | Lines,
     sources: Sources,
-    becomes: str,
+    output_name: str,
     labels: Sequence[str] = (),
-    at_once: int = 0,
+    max_sentences: int = 0,
     check: Callable[[SentenceList], None] = lambda _: None,
     filters: InputFilters = UNFILTERED,
 ) -> Iterator[list[Sentence]]:
@@ -207,9 +207,9 @@ def read_sentences(
     Args:
         nbest: the list.
         sources: its source sentences.
-        becomes: name of the output, used in the warning that it lacks the empty lines of the list.
+        output_name: name of the output, used in the warning that it lacks the empty lines of the list.
         labels: feature labels that the list must not have yet.
-        at_once: maximum number of sentences per group, 0 for no limit.
+        max_sentences: maximum number of sentences per group, 0 for no limit.
         check: called with the first sentence.
         filters: filters for sources and candidates.
 
@@ -226,13 +226,13 @@ def read_sentences(
         check_labels(sentence_list, labels)
         batch.append(sentence_list)
         size += len(sentence_list.hypotheses)
-        if size >= BATCH or len(batch) == at_once:
+        if size >= BATCH or len(batch) == max_sentences:
             yield [_sentence(each, sources, numbering, filters) for each in batch]
             batch, size = [], 0
     if batch:
         yield [_sentence(each, sources, numbering, filters) for each in batch]
     if empty.count:
-        log.warning(f"{name_of(nbest)}: {empty}, which {becomes} does not have")
+        log.warning(f"{name_of(nbest)}: {empty}, which {output_name} does not have")
     if cut := end.cut():
         log.warning(f"{name_of(nbest)}:{cut}")
 
@@ -272,11 +272,11 @@ def check_merged(sentence_list: SentenceList, requests: Mapping[str, FeatureRequ
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:
     """Raise `InputError` if a value is not finite or too large for Moses."""
     label, values = column
-    good = (np.abs(values) <= LARGEST).all(axis=1)  # (candidates,)
-    if not good.all():
-        places = [each.place(line) for each in sentences for line in each.lines]
-        fault = f"not finite, or larger than {LARGEST:.2g}, the largest number of Moses"
-        raise InputError(f"{places[int(np.argmin(good))]}: feature '{label}': {fault}")
+    valid = (np.abs(values) <= MAX_VALUE).all(axis=1)  # (candidates,)
+    if not valid.all():
+        locations = [each.place(line) for each in sentences for line in each.lines]
+        fault = f"not finite, or larger than {MAX_VALUE:.2g}, the largest number of Moses"
+        raise InputError(f"{locations[int(np.argmin(valid))]}: feature '{label}': {fault}")
 
 
 def _sentence(
@@ -284,9 +284,9 @@ def _sentence(
 ) -> Sentence:
     """Return a sentence with its tokens, and add its word alignments to `numbering`."""
     source = tuple(tokens(filters(sources.line(sentence_list))))
-    known: dict[str, str] = {}  # equal tokens of all candidates share one string: strings take most of the memory
+    interned: dict[str, str] = {}  # equal tokens of all candidates share one string: strings take most of the memory
     hypotheses = tuple(
-        tuple(known.setdefault(token, token) for token in tokens(hypothesis.text))
+        tuple(interned.setdefault(token, token) for token in tokens(hypothesis.text))
         for hypothesis in sentence_list.hypotheses
     )
     numbering.add_sentence(sentence_list.hypotheses)

@@ -141,7 +141,7 @@ class Findings:
         self._escaped = self._escaped or any(escape in text for escape in ESCAPES)
         self._upper = self._upper or text != text.lower()
         further = enumerate(hypothesis.fields[4:], start=5)
-        self._fields.update(f"field {place}, {describe_field(content)}" for place, content in further)
+        self._fields.update(f"field {number}, {describe_field(content)}" for number, content in further)
 
     def check_coverage(self) -> None:
         """Compare the number of sentences with the lengths of the source and the references."""
@@ -174,13 +174,13 @@ class Findings:
             return
         escaped = any(escape in line for line in references for escape in ESCAPES)
         upper = any(line != line.lower() for line in references)
-        for here, there, what in (
+        for in_list, in_references, content in (
             (self._escaped, escaped, "escaped characters such as &apos;"),
             (self._upper, upper, "upper case letters"),
         ):
-            if here != there:
-                side = "the list" if here else "the reference"
-                self.warnings.append(f"only {side} has {what}. They will not match")
+            if in_list != in_references:
+                side = "the list" if in_list else "the reference"
+                self.warnings.append(f"only {side} has {content}. They will not match")
         self.warnings += advice({"the list": self._forms}, Forms(references))
 
     def compare_weights(self, path: str) -> None:

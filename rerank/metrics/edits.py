@@ -4,7 +4,7 @@ Tercom (Snover et al. 2006) shifts runs of words, one shift at a time, until no 
 module follows its limits, sacreBLEU's beam and sacreBLEU's order of preference among equal shifts exactly, so that the
 number of edits equals the one of sacreBLEU's `translation_edit_rate`.
 
-For J words, a beam of width W and S checked shifts (at most about `MOST_SHIFTS`), the time is O(S J W) and the memory
+For J words, a beam of width W and S checked shifts (at most about `MAX_SHIFTS`), the time is O(S J W) and the memory
 is O(J W).
 """
 
@@ -19,7 +19,7 @@ from sacrebleu.metrics.ter import TER
 from features.arrays import Integers
 from features.compiled import compiled
 
-LONGEST_SHIFT, FARTHEST_SHIFT, MOST_SHIFTS = 10, 50, 1000
+MAX_SHIFT_LENGTH, MAX_SHIFT_DISTANCE, MAX_SHIFTS = 10, 50, 1000
 """Maximum length of a shifted run in words, maximum distance of a shift in words, and maximum number of shifts checked
 per pair of sentences.
 """
@@ -87,7 +87,7 @@ def _edits(words: Integers, reference: Integers) -> Any:
     while True:
         _fill(table, words, reference)
         shift, checked = _best_shift(table, words, reference, checked)
-        if checked >= MOST_SHIFTS or shift.gain <= 0:
+        if checked >= MAX_SHIFTS or shift.gain <= 0:
             return shifts + table.costs[-1, len(reference) - table.low[-1]]
         words = _shifted(words, shift)
         shifts += 1
@@ -188,21 +188,21 @@ def _best_shift(table: Table, words: Integers, reference: Integers, checked: int
     aligned, wrong, missed = _trace(table, len(reference))
     best, found = Shift(0, 0, 0, 0), False
     for start in range(len(words)):
-        for place in range(max(0, start - FARTHEST_SHIFT), min(len(reference), start + FARTHEST_SHIFT + 1)):
+        for position in range(max(0, start - MAX_SHIFT_DISTANCE), min(len(reference), start + MAX_SHIFT_DISTANCE + 1)):
             some_wrong = some_missed = False
-            longest = min(LONGEST_SHIFT, len(words) - start, len(reference) - place)
+            longest = min(MAX_SHIFT_LENGTH, len(words) - start, len(reference) - position)
             for length in range(1, longest + 1):
                 last = length - 1
-                if words[start + last] != reference[place + last]:
+                if words[start + last] != reference[position + last]:
                     break
                 some_wrong |= wrong[start + last]
-                some_missed |= missed[place + last]
+                some_missed |= missed[position + last]
                 # Skip a run whose reference position is aligned with a word of the run: it would move onto itself.
-                if not (some_wrong and some_missed) or start <= aligned[place] < start + length:
+                if not (some_wrong and some_missed) or start <= aligned[position] < start + length:
                     continue
                 before = -1
                 for offset in range(-1, length):
-                    target = 0 if place + offset == -1 else aligned[place + offset] + 1
+                    target = 0 if position + offset == -1 else aligned[position + offset] + 1
                     if target == before:
                         continue
                     before = target
@@ -215,7 +215,7 @@ def _best_shift(table: Table, words: Integers, reference: Integers, checked: int
                         -best.target,
                     ):
                         best, found = Shift(gain, length, start, target), True
-                if checked >= MOST_SHIFTS:
+                if checked >= MAX_SHIFTS:
                     return best, checked
     return best, checked
 
@@ -232,9 +232,9 @@ def _gain(table: Table, words: Integers, reference: Integers, shift: Shift) -> A
     rows = np.empty((2, table.costs.shape[1]), dtype=np.int64)
     operations = np.empty(table.costs.shape[1], dtype=np.int8)
     for row in range(first + 1, len(words) + 1):
-        own = rows[row % 2]
-        _fill_row(table, row, moved[row - 1], reference, above, own, operations)
-        above = own
+        costs = rows[row % 2]
+        _fill_row(table, row, moved[row - 1], reference, above, costs, operations)
+        above = costs
     last = len(reference) - table.low[-1]
     return table.costs[-1, last] - above[last]
 
@@ -251,8 +251,8 @@ def _shifted(words: Integers, shift: Shift) -> Integers:
     else:
         first, middle, last = start, end, min(len(words), target + (shift.length if target <= end else 0))
     moved, size = words.copy(), last - first
-    for place in range(size):
-        moved[first + place] = words[first + (place + middle - first) % size]
+    for offset in range(size):
+        moved[first + offset] = words[first + (offset + middle - first) % size]
     return moved
 
 

@@ -19,7 +19,7 @@ from rerank.metrics.significance import SEED, TRIALS, p_value
 REPORTED = ("BLEU", "chrF", "TER")
 """Names of the reported metrics, as in sacreBLEU."""
 
-MOST_TOKENS = 10_000
+MAX_TOKENS = 10_000
 """Maximum number of tokens per line. TER of a line of this length takes two seconds."""
 
 Systems = Mapping[str, Sequence[str]]
@@ -127,17 +127,19 @@ def evaluate(
     scores: dict[str, dict[str, Score]] = {name: {} for name in systems}
     signatures, oracle = {}, {}
     scorers = _scorers(tokenize)
-    known = list(zip(*map(missing_as_none, zip(*references, strict=True)), strict=True))
+    present = list(zip(*map(missing_as_none, zip(*references, strict=True)), strict=True))
     for metric, scorer in with_bar("measure", scorers.items(), len(scorers)):
         prepare = _keep_blanks if metric == "BLEU" and tokenize == "none" else str
-        answers = [[line if line is None else prepare(line) for line in lines] for lines in known]
+        prepared_references = [[line if line is None else prepare(line) for line in lines] for lines in present]
         prepared = {name: [prepare(line) for line in lines] for name, lines in systems.items()}
-        signature, by_name = _compare(scorer, prepared, answers)
+        signature, by_name = _compare(scorer, prepared, prepared_references)
         signatures[metric] = signature + filtered
         for name, score in by_name.items():
             scores[name][metric] = score
         if facts:
-            oracle[metric] = Score(scorer.corpus_score([prepare(line) for line in facts.oracle], answers).score)
+            oracle[metric] = Score(
+                scorer.corpus_score([prepare(line) for line in facts.oracle], prepared_references).score
+            )
     return Evaluation(scores, signatures, oracle or None, facts)
 
 
@@ -154,9 +156,10 @@ def check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None
     if not references[0]:
         raise InputError("the reference is empty")
     for name, lines in (*systems.items(), *(("the reference", lines) for lines in references)):
-        longest = max(range(len(lines)), key=lambda number: lines[number].count(" "), default=0)
-        if lines and len(tokens(lines[longest])) > MOST_TOKENS:
-            raise InputError(f"{name}: line {longest + 1} has more than {MOST_TOKENS:,} tokens, too many for TER")
+        for number, line in enumerate(lines, start=1):
+            # Counting the spaces is quicker than splitting the line.
+            if line.count(" ") >= MAX_TOKENS and len(tokens(line)) > MAX_TOKENS:
+                raise InputError(f"{name}: line {number} has more than {MAX_TOKENS:,} tokens, too many for TER")
     for name, lines in systems.items():
         if len(lines) != len(references[0]):
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
@@ -192,9 +195,9 @@ def _compare(scorer: Any, systems: Systems, references: Sequence[References]) ->
     }
     values = _scores(scorer, np.stack([rows.sum(axis=0) for rows in statistics.values()]))  # (systems,)
     scores = {name: Score(float(value)) for name, value in zip(systems, values, strict=True)}
-    (_, one), *others = statistics.items()
+    (_, baseline), *others = statistics.items()
     for name, other in others:
-        scores[name] = Score(scores[name].value, p_value(partial(_scores, scorer), one, other))
+        scores[name] = Score(scores[name].value, p_value(partial(_scores, scorer), baseline, other))
     signature = scorer.get_signature()
     if others:
         signature.info |= {"ar": TRIALS, "seed": SEED, "ties": "counted"}

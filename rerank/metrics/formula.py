@@ -1,4 +1,7 @@
-"""Formulas of metrics, the form in which tuners use them: summed statistics → score, 0 … 1, higher is better."""
+"""Formulas of metrics, the form in which tuners use them: summed statistics → score, at most 1, higher is better.
+
+Scores are at least 0, except 1-TER, which is negative if there are more edits than words of the reference.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,11 +20,11 @@ class Parts(NamedTuple):
     """The metrics in a weighted sum of metrics.
 
     Attributes:
-        places: (metrics, 3) code, index of the first statistic, and number of statistics of each metric.
+        layout: (metrics, 3) code, index of the first statistic, and number of statistics of each metric.
         weights: (metrics,) weights, which sum to 1.
     """
 
-    places: Integers
+    layout: Integers
     weights: Array
 
 
@@ -61,17 +64,17 @@ def value(row: Array, parts: Parts, smooth: bool) -> Any:
     """Return the weighted score of (size,) statistics, computed in their precision."""
     real = row.dtype.type  # each operation is rounded to it, so that float32 gives the digits of Moses' kbmira
     total = real(0)
-    for number in range(len(parts.places)):
-        code, start, size = parts.places[number]
-        own = row[start : start + size]
+    for number in range(len(parts.layout)):
+        code, start, size = parts.layout[number]
+        part = row[start : start + size]
         if code == BLEU:
-            score = bleu(own, smooth)
+            score = bleu(part, smooth)
         elif code == CHRF:
-            score = real(chrf(own, 2))
+            score = real(chrf(part, 2))
         elif code == CHRF3:
-            score = real(chrf(own, 3))
+            score = real(chrf(part, 3))
         else:
-            score = real(ter(own))
+            score = real(ter(part))
         total = real(total + real(real(parts.weights[number]) * score))
     return total
 
@@ -84,7 +87,7 @@ def length(row: Array, parts: Parts) -> Any:
     metric decides.
     """
     real = row.dtype.type
-    code, start, _ = parts.places[0]
+    code, start, _ = parts.layout[0]
     if code in (CHRF, CHRF3):
         return real(row[start + 1] / real(6))
     return row[start + 8] if code == BLEU else row[start + 1]

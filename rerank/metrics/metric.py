@@ -37,15 +37,17 @@ class SentenceReferences:
     def __init__(self, references: Sequence[Sequence[str]], length: str = "closest") -> None:
         lengths = [len(reference) for reference in references]
         self._lengths = {"shortest": [min(lengths)], "average": [sum(lengths) // len(lengths)]}.get(length, lengths)
-        self._most = Ngrams()
+        self._max_counts = Ngrams()
         for reference in references:
-            self._most |= count_ngrams(reference)
+            self._max_counts |= count_ngrams(reference)
 
     def statistics(self, hypothesis: Sequence[str]) -> list[float]:
         """Return the BLEU statistics of a hypothesis, given as tokens."""
         length = len(hypothesis)
-        counts, most = count_ngrams(hypothesis), self._most
-        matches = by_length((ngram, min(counts[ngram], most[ngram])) for ngram in counts.keys() & most.keys())
+        counts, max_counts = count_ngrams(hypothesis), self._max_counts
+        matches = by_length(
+            (ngram, min(counts[ngram], max_counts[ngram])) for ngram in counts.keys() & max_counts.keys()
+        )
         totals = [max(0, length - order) for order in range(ORDER)]
         closest = min(self._lengths, key=lambda reference: (abs(reference - length), reference))
         return [*(value for pair in zip(matches, totals, strict=True) for value in pair), closest]
@@ -133,8 +135,8 @@ class Metric:
             raise InputError(f"metric {shown(text)}: expected {len(names)} weights, found {len(weights)}")
         self._kinds = kinds = [METRICS[name] for name in names]
         starts = np.cumsum([0, *(kind.size for kind in kinds)])  # (metrics + 1,)
-        places = [[kind.code, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
-        parts = Parts(places=np.array(places, dtype=np.int64), weights=np.array(weights) / sum(weights))
+        layout = [[kind.code, start, kind.size] for kind, start in zip(kinds, starts, strict=False)]
+        parts = Parts(layout=np.array(layout, dtype=np.int64), weights=np.array(weights) / sum(weights))
         name = kinds[0].name if len(kinds) == 1 else text
         self.formula = Formula(name, int(starts[-1]), parts)
         signatures = [kind.signature for kind in kinds]

@@ -9,7 +9,7 @@ from features.arrays import Array
 TRIALS = 10_000
 SEED = 12345
 
-_NOISE = 1e-9
+_TOLERANCE = 1e-9
 """Tolerance for rounding when differences of scores, 0 … 1 or 0 … 100, are compared."""
 
 _BLOCK = 256
@@ -32,7 +32,7 @@ def p_value(score: Callable[[Array], Array], one: Array, other: Array) -> float:
     differs = (one != other).any(axis=1)  # (n,): swapping equal statistics changes nothing
     swapped = _swapped((other - one)[differs])  # (trials, size)
     differences = np.abs(score(one.sum(axis=0) + swapped) - score(other.sum(axis=0) - swapped))  # (trials,)
-    return float(np.mean(differences >= differences[0] - _NOISE))
+    return float(np.mean(differences >= differences[0] - _TOLERANCE))
 
 
 def _swapped(changes: Array) -> Array:
@@ -72,12 +72,12 @@ def replicates_p_value(score: Callable[[Array], Array], one: Array, other: Array
     """
     outputs = np.concatenate([one, other]).swapaxes(0, 1)  # (n, R, size)
     differs = (outputs != outputs[:, :1]).any(axis=(1, 2))  # (n,)
-    scores = score(_dealt(outputs[differs]) + outputs[~differs].sum(axis=0))  # (trials, R)
+    scores = score(_shuffled_sums(outputs[differs]) + outputs[~differs].sum(axis=0))  # (trials, R)
     differences = np.abs(scores[:, : len(one)].mean(axis=1) - scores[:, len(one) :].mean(axis=1))  # (trials,)
-    return float(np.mean(differences >= differences[0] - _NOISE))
+    return float(np.mean(differences >= differences[0] - _TOLERANCE))
 
 
-def _dealt(outputs: Array) -> Array:
+def _shuffled_sums(outputs: Array) -> Array:
     """Return (trials, R, size) sums of (n, R, size) statistics that are shuffled over R in each sentence.
 
     The first trial does not shuffle.
@@ -86,7 +86,7 @@ def _dealt(outputs: Array) -> Array:
     rng = np.random.default_rng(SEED)
     sums = np.zeros((1 + TRIALS, count, size))
     sums[0] = outputs.sum(axis=0)
-    deck = np.tile(np.arange(count), (TRIALS, 1))  # (TRIALS, R)
+    order = np.tile(np.arange(count), (TRIALS, 1))  # (TRIALS, R)
     for sentence in outputs:  # (R, size)
-        sums[1:] += sentence[rng.permuted(deck, axis=1)]  # (TRIALS, R, size)
+        sums[1:] += sentence[rng.permuted(order, axis=1)]  # (TRIALS, R, size)
     return sums

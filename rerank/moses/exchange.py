@@ -73,15 +73,15 @@ def export(lists: Lists, start: str, folder: str) -> None:
         if "_" in name:
             rename = "rename it, because Moses' tools take a name with '_' for a sparse feature"
             raise InputError(f"{', '.join(map(name_of, lists.nbest))}: feature {shown(name)}: {rename}")
-    place = Path(folder)
+    path = Path(folder)
     try:
-        place.mkdir(parents=True)
+        path.mkdir(parents=True)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    _write_blocks(place, tuning_set)
+    _write_blocks(path, tuning_set)
     vector = space.vector(weights)
-    _write_start(place, space, vector)
-    write_weights(str(place / INITIAL), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
+    _write_start(path, space, vector)
+    write_weights(str(path / INITIAL), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
     log.info(f"{folder}/tune.sh runs Moses' tuners. Signature: {signature}")
 
@@ -89,10 +89,10 @@ def export(lists: Lists, start: str, folder: str) -> None:
 def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:
     """Write features.dat and scores.dat in the extractor's format, candidates in list order."""
     candidates = tuning_set.candidates
-    names = tuple(f"{name}_{place}" for name, count in candidates.space.dense for place in range(count))
+    names = tuple(f"{name}_{index}" for name, count in candidates.space.dense for index in range(count))
     with open_output(str(folder / "features.dat")) as features, open_output(str(folder / "scores.dat")) as scores:
-        for place, sentence in enumerate(candidates.sentences.tolist()):
-            rows = range(candidates.offsets[place], candidates.offsets[place + 1])
+        for index, sentence in enumerate(candidates.sentences.tolist()):
+            rows = range(candidates.offsets[index], candidates.offsets[index + 1])
             dense = tuple(tuple(candidates.dense[row].tolist()) for row in rows)
             sparse = tuple(_sparse(candidates, row) for row in rows)
             write_block(features, "FEATURES", Block("", sentence, names, dense, sparse))
@@ -102,8 +102,8 @@ def _write_blocks(folder: Path, tuning_set: TuningSet) -> None:
 
 def _sparse(candidates: Candidates, row: int) -> dict[str, float]:
     sparse, names = candidates.sparse, candidates.space.sparse
-    places = range(sparse.offsets[row], sparse.offsets[row + 1])
-    return {names[sparse.columns[place]]: float(sparse.values[place]) for place in places}
+    indices = range(sparse.offsets[row], sparse.offsets[row + 1])
+    return {names[sparse.columns[index]]: float(sparse.values[index]) for index in indices}
 
 
 def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
@@ -156,7 +156,7 @@ def import_weights(folder: str, result: str, output: str) -> None:
 
 def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[str, float]]:
     """Return dense weights in list order and sparse weights by name, from the output of a tuner."""
-    lines = {place: line for place, line in enumerate(read_lines(result), start=1) if line.strip(" \t")}
+    lines = {line_number: line for line_number, line in enumerate(read_lines(result), start=1) if line.strip(" \t")}
     logged = [line.partition(_BEST)[2].partition(" => ") for line in lines.values()]
     best = [point for point, arrow, _ in logged if arrow]
     values = [number(token) for token in tokens(best[-1] if best else next(iter(lines.values()), ""))]
@@ -167,18 +167,18 @@ def _parse(result: str, size: int, sparse: Weights) -> tuple[list[float], dict[s
         # mert tunes one common factor of all sparse weights, its last value.
         return known[:size], {name: known[-1] * value for name, (value,) in sparse.items()}
     dense, others = [0.0] * size, {}
-    for place, line in lines.items():
+    for line_number, line in lines.items():
         name, _, text = line.strip(" \t").replace("\t", " ").partition(" ")
         value = number(text.strip(" "))
         column = re.fullmatch("F([0-9]{1,9})", name)
         if value is None or (column and int(column.group(1)) >= size):
-            raise InputError(f"{result}:{place}: expected 'F<k> weight' with k below {size}, or 'name weight'")
+            raise InputError(f"{result}:{line_number}: expected 'F<k> weight' with k below {size}, or 'name weight'")
         if column:
             dense[int(column.group(1))] = value
         elif name in sparse:
             others[name] = value
         else:
-            raise InputError(f"{result}:{place}: no feature {shown(name)} in the folder")
+            raise InputError(f"{result}:{line_number}: no feature {shown(name)} in the folder")
     if not lines:
         raise InputError(f"{result}: the file is empty")
     return dense, others

@@ -33,7 +33,7 @@ from rerank.experiment.toml import check_code, read_toml
 LOG = "decoder.log"
 """Name of the file with the decoder's stderr, next to the list."""
 
-_BETWEEN = ".decoding"
+_TEMPORARY = ".decoding"
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Decoder:
             InputError: the program cannot be run, or the command or the flags have unclosed quotes.
         """
         first, flags = _split(self.command, "the decoder")[1:], _split(self.flags, "--decoder-flags")
-        asked = ("-n-best-list", nbest, str(self.size), "distinct", "-input-file", source)
-        return [self.program, *first, *flags, "-config", self.config, *asked]
+        options = ("-n-best-list", nbest, str(self.size), "distinct", "-input-file", source)
+        return [self.program, *first, *flags, "-config", self.config, *options]
 
     def decode(self, source: str, nbest: str, translations: str) -> None:
         """Decode a source text and write its n-best list and translations. Stderr goes to `LOG` next to the list.
@@ -88,33 +88,33 @@ class Decoder:
         Raises:
             InputError: the decoder cannot be started, fails, or writes no list.
         """
-        place = Path(nbest).parent
-        log = place / LOG
-        with _folder_between(place) as folder:
-            made, printed = folder / "nbest", folder / "translations"
-            with log.open("wb") as stderr, printed.open("wb") as stdout:
-                status = _run(self.arguments(source, str(made)), stdout.fileno(), stderr.fileno())
+        target_folder = Path(nbest).parent
+        log = target_folder / LOG
+        with _temporary_folder(target_folder) as folder:
+            new_list, new_translations = folder / "nbest", folder / "translations"
+            with log.open("wb") as stderr, new_translations.open("wb") as stdout:
+                status = _run(self.arguments(source, str(new_list)), stdout.fileno(), stderr.fileno())
             if status:
                 end = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
                 raise InputError(f"{self.program}: {end}. See its messages in {log}")
-            if not made.is_file() or not made.stat().st_size:
+            if not new_list.is_file() or not new_list.stat().st_size:
                 raise InputError(f"{self.program}: wrote no n-best list. See its messages in {log}")
-            for part, output in ((made, nbest), (printed, translations)):
+            for part, output in ((new_list, nbest), (new_translations, translations)):
                 with part.open("rb") as content, open_output(output) as stream:
                     shutil.copyfileobj(content, stream)
 
 
-def _split(text: str, what: str) -> list[str]:
+def _split(text: str, name: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise InputError(f"{what}: {error}".lower()) from None
+        raise InputError(f"{name}: {error}".lower()) from None
 
 
 @contextlib.contextmanager
-def _folder_between(place: Path) -> Iterator[Path]:
+def _temporary_folder(parent: Path) -> Iterator[Path]:
     """Yield a new empty folder that is removed at the end. A folder left by a killed process is removed first."""
-    folder = place / _BETWEEN
+    folder = parent / _TEMPORARY
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
@@ -234,13 +234,13 @@ def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experime
 
     Raise `InputError` if the file sets one of these arguments itself.
     """
-    own = read_toml(path) if path else {}
+    values = read_toml(path) if path else {}
     with at(f"{path}: " if path else ""):
         for key in tables:
-            if key in own:
+            if key in values:
                 raise InputError(f"{key}: already set by the arguments. Remove it")
-        check_code(own, path, allow_code)
-        return experiment_of(own | tables, Path(path).resolve().parent)
+        check_code(values, path, allow_code)
+        return experiment_of(values | tables, Path(path).resolve().parent)
 
 
 def _tables(decoder: Decoder, dev: NbestFiles, corpus: ParallelFiles, folder: str) -> dict[str, Any]:

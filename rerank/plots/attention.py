@@ -13,7 +13,7 @@ from features.models.alignment import Aligner, dimension_rows
 from features.models.config import read_config
 from features.models.device import find_device
 from features.models.folder import load_model
-from features.models.scoring.alone import SentencePair
+from features.models.scoring.pairs import SentencePair
 from moses_io.alignment import Alignment, read_alignments
 from moses_io.files.errors import InputError, counted
 from moses_io.files.text import check_markup, read_parallel, tokens
@@ -22,7 +22,7 @@ from rerank.plots.canvas import COLOURS, canvas, label, names
 CELL = 0.16
 """Inches per word, in both directions."""
 DIMENSION = 0.012
-LETTER = 0.075
+CHARACTER_WIDTH = 0.075
 """Maximum inches per character."""
 
 
@@ -91,13 +91,15 @@ def dimensions(folders: Sequence[str], device: str, pair: SentencePair, word: in
         config = read_config(Path(folder))
         if config.architecture.granularity != "fine":
             raise InputError(f"{folder}: attention has one weight per word. Dimensions need granularity=fine")
-        read, said = pair[::-1] if config.direction == "backward" else pair
-        if word > len(said):
-            raise InputError(f"--word {word}: the sentence that {folder} predicts has {counted(len(said), 'word')}")
+        attended, predicted = pair[::-1] if config.direction == "backward" else pair
+        if word > len(predicted):
+            raise InputError(
+                f"--word {word}: the sentence that {folder} predicts has {counted(len(predicted), 'word')}"
+            )
         weights = dimension_rows(load_model(Path(folder), find_device(device)), pair)[word - 1]  # (I, K)
         if not np.isfinite(weights).all():
             raise InputError(f"{folder}: the attention of this model is not finite")
-        grids.append(Grid(f"{name}: {said[word - 1]}", weights, rows=read, columns=()))
+        grids.append(Grid(f"{name}: {predicted[word - 1]}", weights, rows=attended, columns=()))
     return grids
 
 
@@ -106,38 +108,40 @@ def plot_grids(grids: Sequence[Grid], output: str) -> None:
     words = [label(word) for grid in grids for word in (grid.model, *grid.rows, *grid.columns)]
     with canvas(output, words) as figure:
         figure.set_layout_engine("none")
-        for axes, grid in zip(_places(figure, grids), grids, strict=True):
+        for axes, grid in zip(_axes_of(figure, grids), grids, strict=True):
             axes.imshow(grid.weights, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="none")
             axes.set_title(label(grid.model))
             axes.grid(visible=False)
             axes.tick_params(length=0)
             if grid.columns:
                 axes.set_xticks(range(len(grid.columns)), [label(word) for word in grid.columns], rotation=90)
-                _part(axes, grid)
+                _draw_links(axes, grid)
             else:
                 axes.set_xlabel("dimension of the annotation, from 0")
             same = bool(grid is not grids[0] and grid.rows == grids[0].rows)
             axes.set_yticks(range(len(grid.rows)), [] if same else [label(word) for word in grid.rows])
 
 
-def _places(figure: Figure, grids: Sequence[Grid]) -> list[Axes]:
+def _axes_of(figure: Figure, grids: Sequence[Grid]) -> list[Axes]:
     """Return axes of the size of each matrix, from left to right, aligned at the top."""
     widths = [CELL * len(grid.columns) or DIMENSION * grid.weights.shape[1] for grid in grids]
     heights = [CELL * len(grid.rows) for grid in grids]
-    rooms = [max(width, LETTER * len(label(grid.model))) + CELL for width, grid in zip(widths, grids, strict=True)]
-    for place, grid in enumerate(grids):
-        if place and grid.rows != grids[0].rows:
-            rooms[place - 1] += LETTER * max(len(label(word)) for word in grid.rows)
-    whole, tallest = sum(rooms), max(heights)
+    spaces = [
+        max(width, CHARACTER_WIDTH * len(label(grid.model))) + CELL for width, grid in zip(widths, grids, strict=True)
+    ]
+    for index, grid in enumerate(grids):
+        if index and grid.rows != grids[0].rows:
+            spaces[index - 1] += CHARACTER_WIDTH * max(len(label(word)) for word in grid.rows)
+    whole, tallest = sum(spaces), max(heights)
     figure.set_size_inches(whole, tallest)
-    lefts = [sum(rooms[:place]) for place in range(len(grids))]
+    lefts = [sum(spaces[:index]) for index in range(len(grids))]
     return [
         figure.add_axes((left / whole, 1 - height / tallest, width / whole, height / tallest))
         for left, width, height in zip(lefts, widths, heights, strict=True)
     ]
 
 
-def _part(axes: Axes, grid: Grid) -> None:
+def _draw_links(axes: Axes, grid: Grid) -> None:
     """Draw thin lines between words, and a circle around each link."""
     axes.set_xticks([column - 0.5 for column in range(1, len(grid.columns))], minor=True)
     axes.set_yticks([row - 0.5 for row in range(1, len(grid.rows))], minor=True)

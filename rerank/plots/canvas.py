@@ -29,8 +29,10 @@ def choose_fonts(texts: Iterable[str]) -> tuple[list[str], list[str]]:
     `BASE` comes first. Each further family is the one that has most of the missing characters. On a tie it is the first
     by name.
     """
-    letters = {letter for text in texts for letter in text}
-    missing = {letter for letter in letters if unicodedata.category(letter) not in INVISIBLE} - _letters(BASE)
+    characters = {character for text in texts for character in text}
+    missing = {character for character in characters if unicodedata.category(character) not in INVISIBLE} - _characters(
+        BASE
+    )
     families, others = [BASE], _others() if missing else {}
     while missing and others:
         best = max(others, key=lambda name: len(others[name] & missing))
@@ -50,15 +52,15 @@ def _others() -> dict[str, set[str]]:
             manager.addfont(path)
         except (OSError, RuntimeError):  # damaged, or of a kind that cannot be drawn
             continue
-    own = Path(matplotlib.get_data_path())
-    names = {entry.name for entry in manager.ttflist if own not in Path(entry.fname).parents}
+    matplotlib_fonts = Path(matplotlib.get_data_path())
+    names = {entry.name for entry in manager.ttflist if matplotlib_fonts not in Path(entry.fname).parents}
     # The font LastResort has a placeholder for every character.
     return {
-        name: _letters(name) for name in sorted(names - {BASE}) if "lastresort" not in name.replace(" ", "").lower()
+        name: _characters(name) for name in sorted(names - {BASE}) if "lastresort" not in name.replace(" ", "").lower()
     }
 
 
-def _letters(family: str) -> set[str]:
+def _characters(family: str) -> set[str]:
     """Return the characters that a family has a glyph for, empty if its file cannot be read."""
     properties = font_manager.FontProperties(family=[family])
     try:
@@ -78,9 +80,9 @@ FORMATS: dict[str, dict[str, Any]] = {
 COLUMN = 3.4
 """Width of a column of a paper, in inches."""
 DPI = 200
-MOST_PIXELS = 12_000
+MAX_PIXELS = 12_000
 """Approximate maximum of pixels per side of a picture."""
-LONGEST = 40
+MAX_LABEL_LENGTH = 40
 """Maximum number of characters of a label."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -130,7 +132,7 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
         figure = Figure(figsize=(COLUMN, COLUMN), layout="constrained")
         yield figure
         drawn = io.BytesIO()
-        dpi = min(DPI, MOST_PIXELS / max(figure.get_size_inches()))
+        dpi = min(DPI, MAX_PIXELS / max(figure.get_size_inches()))
         figure.savefig(drawn, format=form, dpi=dpi, bbox_inches="tight", pad_inches=0.04, **FORMATS[form])
     with open_output(output) as stream:
         stream.write(drawn.getvalue())
@@ -142,7 +144,7 @@ def legend(figure: Figure, labels: Sequence[str]) -> None:
     The series have the styles of `series_style`, in order.
     """
     lines = [Line2D([], [], **series_style(number)) for number in range(len(labels))]
-    columns = 2 if max(map(len, labels)) < LONGEST / 2 else 1
+    columns = 2 if max(map(len, labels)) < MAX_LABEL_LENGTH / 2 else 1
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.15 * len(labels) / columns)
     figure.legend(lines, labels, loc="outside upper center", ncols=columns)
@@ -154,8 +156,8 @@ def series_style(number: int) -> dict[str, Any]:
 
 
 def label(text: str) -> str:
-    """Return a text as it is drawn: cut to `LONGEST` characters, with unprintable characters escaped or replaced."""
-    return _drawn(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    """Return a text as it is drawn: at most `MAX_LABEL_LENGTH` characters, unprintable ones escaped or replaced."""
+    return _drawn(text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…")
 
 
 def _drawn(text: str) -> str:
@@ -171,14 +173,16 @@ def names(paths: Sequence[str]) -> list[str]:
         InputError: a path is given twice.
     """
     parts = [Path(path).absolute().parts for path in paths]
-    for place, own in enumerate(parts):
-        if own in parts[:place]:
-            raise InputError(f"{shown(paths[place])} is named twice")
+    for index, path_parts in enumerate(parts):
+        if path_parts in parts[:index]:
+            raise InputError(f"{shown(paths[index])} is named twice")
     sizes = range(1, max(map(len, parts)) + 1)
-    tails = next(tail for size in sizes if len(set(tail := ["/".join(own[-size:]) for own in parts])) == len(parts))
-    ways = (
+    tails = next(
+        tail for size in sizes if len(set(tail := ["/".join(path_parts[-size:]) for path_parts in parts])) == len(parts)
+    )
+    candidates = (
         [label(tail) for tail in tails],
-        [_drawn(tail if len(tail) <= LONGEST else f"…{tail[1 - LONGEST :]}") for tail in tails],
+        [_drawn(tail if len(tail) <= MAX_LABEL_LENGTH else f"…{tail[1 - MAX_LABEL_LENGTH :]}") for tail in tails],
         [label(f"{number} {tail}") for number, tail in enumerate(tails, start=1)],
     )
-    return next(way for way in ways if len(set(way)) == len(parts))
+    return next(candidate for candidate in candidates if len(set(candidate)) == len(parts))

@@ -76,9 +76,9 @@ def plot_curves(curves: Sequence[Curve], output: str) -> None:
         figure.set_size_inches(COLUMN, 1.4 * COLUMN)
         for axes, name in zip(figure.subplots(2, sharey=True), ("epochs", "minutes"), strict=True):
             for number, curve in enumerate(curves):
-                along, style = curve.epochs if name == "epochs" else curve.minutes, series_style(number)
-                axes.plot(along, curve.dev, **style)
-                axes.plot(along, curve.train, color=style["color"], linestyle="--", linewidth=0.8)
+                x_values, style = curve.epochs if name == "epochs" else curve.minutes, series_style(number)
+                axes.plot(x_values, curve.dev, **style)
+                axes.plot(x_values, curve.train, color=style["color"], linestyle="--", linewidth=0.8)
             axes.set(xlabel=name, ylabel="perplexity")
             axes.set_yscale("log")
         figure.axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -189,30 +189,30 @@ def read_spreads(paths: Sequence[str]) -> tuple[dict[str, list[float]], int]:
             if is_sparse(name, len(values)):
                 sparse.add(name)
                 continue
-            for own, value in zip(names_of_values(name, len(values)), values, strict=True):
-                dense.setdefault(own, []).append(value)
+            for value_name, value in zip(names_of_values(name, len(values)), values, strict=True):
+                dense.setdefault(value_name, []).append(value)
     return dense, len(sparse)
 
 
 def plot_weights(spreads: Mapping[str, Sequence[float]], sparse: int, output: str) -> None:
     """Draw a bar for the mean weight of each value, and for several runs the standard deviation and a dot per run."""
     runs = max(map(len, spreads.values()), default=0)
-    labels, places = [label(name) for name in spreads], range(len(spreads))
+    labels, positions = [label(name) for name in spreads], range(len(spreads))
     with canvas(output, labels) as figure:
         figure.set_size_inches(COLUMN, 0.7 + BAR * len(spreads))
         axes = figure.subplots()
-        axes.barh(places, [fmean(weights) for weights in spreads.values()], height=0.7, color="#a6cee3")
+        axes.barh(positions, [fmean(weights) for weights in spreads.values()], height=0.7, color="#a6cee3")
         axes.axvline(0, color="black", linewidth=0.6)
-        for place, weights in zip(places, spreads.values(), strict=True):
+        for position, weights in zip(positions, spreads.values(), strict=True):
             if len(weights) > 1:
-                axes.errorbar(fmean(weights), place, xerr=stdev(weights), color="black", capsize=2, linewidth=0.8)
+                axes.errorbar(fmean(weights), position, xerr=stdev(weights), color="black", capsize=2, linewidth=0.8)
             if runs > 1:
-                axes.scatter(weights, [place + 0.25] * len(weights), s=4, color=COLOURS[1], zorder=3)
-        axes.set_yticks(places, labels)
+                axes.scatter(weights, [position + 0.25] * len(weights), s=4, color=COLOURS[1], zorder=3)
+        axes.set_yticks(positions, labels)
         axes.grid(visible=False, axis="y")
         axes.set_ylim(len(spreads) - 0.4, -0.6)
-        of = f"weight, mean and spread of {runs} runs" if runs > 1 else "weight"
-        axes.set_xlabel(of + (f"; {counted(sparse, 'sparse feature')} not shown" if sparse else ""))
+        axis_label = f"weight, mean and spread of {runs} runs" if runs > 1 else "weight"
+        axes.set_xlabel(axis_label + (f"; {counted(sparse, 'sparse feature')} not shown" if sparse else ""))
 
 
 def _normalized(weights: Weights) -> Mapping[str, Sequence[float]]:

@@ -75,16 +75,16 @@ def by_frequency(
         for sentence, lines in enumerate(zip(*references, strict=True))
         for line in without_missing(lines)
     ]
-    answers = [line for _, line in pairs]
+    reference_lines = [line for _, line in pairs]
     translations = {name: [lines[sentence] for sentence, _ in pairs] for name, lines in systems.items()}
-    expected = _binned(counts, answers)
+    expected = _binned(counts, reference_lines)
     found = {name: _binned(counts, lines) for name, lines in translations.items()}
-    right = {name: _binned(counts, lines, answers) for name, lines in translations.items()}
+    correct = {name: _binned(counts, lines, reference_lines) for name, lines in translations.items()}
     bins = []
     for lower, after in pairwise([*BOUNDS, 0]):
         if words := expected[lower]:
-            both = {name: words + found[name][lower] for name in systems}
-            scores = {name: 200 * right[name][lower] / both[name] for name in systems}
+            totals = {name: words + found[name][lower] for name in systems}
+            scores = {name: 200 * correct[name][lower] / totals[name] for name in systems}
             bins.append(Frequency(lower, after - 1 if after else None, words, scores))
     return bins
 
@@ -98,7 +98,7 @@ def _binned(counts: Mapping[str, int], lines: Sequence[str], others: Sequence[st
     return binned
 
 
-MOST = 10
+MAX_NGRAMS = 10
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class NgramChanges:
 
 
 def ngram_changes(references: Sequence[Sequence[str]], before: Sequence[str], after: Sequence[str]) -> NgramChanges:
-    """Return the n-grams of 1 to 4 words whose clipped matches changed most, at most `MOST` won and `MOST` lost.
+    """Return the n-grams of 1 to 4 words whose clipped matches rose and fell most, at most `MAX_NGRAMS` each.
 
     On a tie the longer n-gram comes first. The example is the first sentence with more (or fewer) matches after than
     before.
@@ -147,14 +147,18 @@ def ngram_changes(references: Sequence[Sequence[str]], before: Sequence[str], af
     old, new = Ngrams(), Ngrams()
     rises: dict[Ngram, int] = {}
     falls: dict[Ngram, int] = {}
-    for sentence, (one, other, *answers) in enumerate(zip(before, after, *references, strict=True)):
-        most = Ngrams()
-        for answer in without_missing(answers):
-            most |= count_ngrams(tokens(answer))
-        own, others = (count_ngrams(tokens(line)) & most for line in (one, other))
-        old.update(own)
-        new.update(others)
-        for examples, gained in ((rises, others - own), (falls, own - others)) if own != others else ():
+    for sentence, (one, other, *sentence_references) in enumerate(zip(before, after, *references, strict=True)):
+        max_counts = Ngrams()
+        for reference in without_missing(sentence_references):
+            max_counts |= count_ngrams(tokens(reference))
+        matches_before, matches_after = (count_ngrams(tokens(line)) & max_counts for line in (one, other))
+        old.update(matches_before)
+        new.update(matches_after)
+        for examples, gained in (
+            ((rises, matches_after - matches_before), (falls, matches_before - matches_after))
+            if matches_before != matches_after
+            else ()
+        ):
             for ngram in gained:
                 examples.setdefault(ngram, sentence)
     return NgramChanges(len(before), won=_first(old, new, rises, 1), lost=_first(old, new, falls, -1))
@@ -164,7 +168,7 @@ def _first(old: Ngrams, new: Ngrams, examples: dict[Ngram, int], sign: int) -> t
     """Return the n-grams whose matches rose most (sign 1) or fell most (sign -1)."""
     changed = [ngram for ngram in examples if sign * (new[ngram] - old[ngram]) > 0]
     changed.sort(key=lambda ngram: (-abs(new[ngram] - old[ngram]), -len(ngram), ngram))
-    return tuple(Matched(" ".join(ngram), old[ngram], new[ngram], examples[ngram]) for ngram in changed[:MOST])
+    return tuple(Matched(" ".join(ngram), old[ngram], new[ngram], examples[ngram]) for ngram in changed[:MAX_NGRAMS])
 
 
 WIDTH = 10
@@ -265,13 +269,13 @@ def analyse(
     if not references:
         return Analysis(depths.sentences, table, None)
     before, after = systems.values()
-    of_lines = statistics(references, systems)
+    line_statistics = statistics(references, systems)
     wanted = vocabulary([*references, before, after])
     counts = count_words((filters(line) for line in with_bar("count words", input_lines(train_target))), wanted)
     judged = Judged(
-        gains=find_gains(*of_lines.values()),
-        lengths=by_length(source, of_lines),
-        margins=by_margin(margins, of_lines),
+        gains=find_gains(*line_statistics.values()),
+        lengths=by_length(source, line_statistics),
+        margins=by_margin(margins, line_statistics),
         words=by_frequency(counts, references, systems),
         ngrams=ngram_changes(references, before, after),
     )

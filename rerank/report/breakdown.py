@@ -17,11 +17,11 @@ from features.arrays import Array, Integers
 from moses_io.files.text import tokens
 from moses_io.nbest import SentenceList
 from rerank.metrics.metric import STATISTICS, Metric
-from rerank.report.listed import Listed, having
+from rerank.report.listed import Listed, lists_containing
 
-FEWEST = 20
+MIN_SENTENCES = 20
 """Minimum number of sentences per bin, if the set has as many."""
-MOST = 8
+MAX_BINS = 8
 """Maximum number of bins."""
 
 
@@ -33,9 +33,9 @@ def statistics(references: Sequence[Sequence[str]], systems: Mapping[str, Sequen
     """
     bleu = Metric("bleu")
     rows: dict[str, list[list[float]]] = {name: [] for name in systems}
-    for *answers, own in zip(*references, zip(*systems.values(), strict=True), strict=True):
-        count = bleu.counter(answers)
-        for name, line in zip(systems, own, strict=True):
+    for *sentence_references, system_lines in zip(*references, zip(*systems.values(), strict=True), strict=True):
+        count = bleu.counter(sentence_references)
+        for name, line in zip(systems, system_lines, strict=True):
             rows[name].append(count(line))
     return {name: np.array(lines, dtype=np.float64) for name, lines in rows.items()}  # each (n, 9)
 
@@ -73,8 +73,8 @@ class Bin:
 def by_length(source: Sequence[str], systems: Mapping[str, Array]) -> list[Bin]:
     """Return bins of about equal size by source length, shortest first.
 
-    Each bin has at least `FEWEST` sentences. A set with fewer than twice `FEWEST` sentences has a single bin. Sentences
-    of equal length are in one bin.
+    Each bin has at least `MIN_SENTENCES` sentences. A set with fewer than twice `MIN_SENTENCES` sentences has a single
+    bin. Sentences of equal length are in one bin.
 
     Args:
         source: n sentences, tokenized.
@@ -95,14 +95,14 @@ def _bin(lower: float, upper: float, lines: Integers, systems: Mapping[str, Arra
 
 def _bounds(counts: Mapping[int, int]) -> list[tuple[int, int]]:
     """Return shortest and longest length of each bin, from the number of sentences of each length."""
-    enough = max(FEWEST, math.ceil(sum(counts.values()) / MOST))
+    enough = max(MIN_SENTENCES, math.ceil(sum(counts.values()) / MAX_BINS))
     ordered, starts, filled = sorted(counts), list[int](), enough
-    for place, length in enumerate(ordered):
+    for index, length in enumerate(ordered):
         if filled >= enough:
-            starts.append(place)
+            starts.append(index)
             filled = 0
         filled += counts[length]
-    if len(starts) > 1 and filled < FEWEST:  # the last bin joins the one before
+    if len(starts) > 1 and filled < MIN_SENTENCES:  # the last bin joins the one before
         starts.pop()
     return [(ordered[start], ordered[end - 1]) for start, end in pairwise([*starts, len(ordered)])]
 
@@ -140,9 +140,9 @@ def margin(candidates: SentenceList, lists: Sequence[str]) -> float | None:
     if candidates.moses_choice is None:
         return None
     first = candidates.hypotheses[candidates.moses_choice]
-    origin = having(first, lists)[:1]
+    origin = lists_containing(first, lists)[:1]
     others = [each for each in candidates.hypotheses if each.text != first.text]
-    totals = [each.total for each in others if having(each, lists)[:1] == origin]
+    totals = [each.total for each in others if lists_containing(each, lists)[:1] == origin]
     known = [total for total in totals if total is not None]
     return None if first.total is None or not known else first.total - max(known)
 
@@ -207,22 +207,24 @@ class Depths:
     def table(self) -> list[Depth]:
         """Return one row per depth, up to the longest list. A sentence without candidates counts as an empty line."""
         missing = self._missing()
-        rows = [place for place, step in enumerate(STEPS[:-1]) if step < self._longest]
+        rows = [index for index, step in enumerate(STEPS[:-1]) if step < self._longest]
         return [
             Depth(
-                candidates=min(int(STEPS[place]), self._longest),
-                reranked=corpus_bleu(self._choice[place] + missing) if self._references else None,
-                oracle=corpus_bleu(self._best[place] + missing) if self._references else None,
-                deeper=float(self._deeper[place] / self.sentences),
+                candidates=min(int(STEPS[index]), self._longest),
+                reranked=corpus_bleu(self._choice[index] + missing) if self._references else None,
+                oracle=corpus_bleu(self._best[index] + missing) if self._references else None,
+                deeper=float(self._deeper[index] / self.sentences),
             )
-            for place in [*rows, -1]
+            for index in [*rows, -1]
         ]
 
     def _missing(self) -> Array:
         """(9,) BLEU statistics of empty lines for the sentences without candidates."""
         bleu, size = Metric("bleu"), len(self._references[0]) if self._references else 0
-        answers = [[lines[each] for lines in self._references] for each in range(size) if each not in self._sentences]
-        rows = [bleu.counter(each)("") for each in answers]
+        references_by_sentence = [
+            [lines[each] for lines in self._references] for each in range(size) if each not in self._sentences
+        ]
+        rows = [bleu.counter(each)("") for each in references_by_sentence]
         missing: Array = np.array(rows, dtype=np.float64).reshape(-1, STATISTICS).sum(axis=0)  # (9,)
         return missing
 

@@ -87,12 +87,12 @@ def find_change(candidates: SentenceList, reranked: Reranked, metric: str, estim
     before, after = reranked.before[number], reranked.after[number]
     if before == after:
         return None
-    answers = [lines[number] for lines in reranked.references]
-    reference = {"reference": without_missing(answers)[0]} if answers else {}
+    sentence_references = [lines[number] for lines in reranked.references]
+    reference = {"reference": without_missing(sentence_references)[0]} if sentence_references else {}
     return Change(
         sentence=number,
         texts={"source": reranked.source[number], **reference, MOSES: before, RERANKED: after},
-        gain=_gain(answers, filters(before), filters(after)) if answers else None,
+        gain=_gain(sentence_references, filters(before), filters(after)) if sentence_references else None,
         reasons=_reasons(candidates, reranked.weights, before, after),
         expectation=in_words(metric, estimate),
     )
@@ -106,25 +106,25 @@ def in_words(metric: str, estimate: Estimate | None) -> str:
     return f"{metric} {estimate.expected:.1f}{probability}"
 
 
-def in_order(changes: Iterable[Change]) -> list[Change]:
+def sorted_changes(changes: Iterable[Change]) -> list[Change]:
     """Return changes sorted by gain in sentence BLEU or, without references, by clarity, highest first."""
     return sorted(
         changes, key=lambda each: (-((each.clarity or 0.0) if each.gain is None else each.gain), each.sentence)
     )
 
 
-def _gain(answers: Sequence[str], before: str, after: str) -> float:
+def _gain(references: Sequence[str], before: str, after: str) -> float:
     bleu = Metric("bleu")
-    count = bleu.counter(answers)
+    count = bleu.counter(references)
     new, old = bleu.formula.smoothed(np.array([count(after), count(before)])).tolist()  # (2, formula.size) -> (2,)
     return round(float(new - old), DECIMALS)
 
 
 def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: str) -> tuple[tuple[str, float], ...]:
-    places = sentence_list.find(before), find_chosen(sentence_list, after, weights)
-    if None in places:
+    indices = sentence_list.find(before), find_chosen(sentence_list, after, weights)
+    if None in indices:
         return ()
-    old, new = (parts(sentence_list.hypotheses[place], weights) for place in places if place is not None)
+    old, new = (parts(sentence_list.hypotheses[index], weights) for index in indices if index is not None)
     differences = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
     return tuple(sorted(differences.items(), key=lambda item: -item[1]))
 
@@ -135,8 +135,8 @@ def find_chosen(candidates: SentenceList, line: str, weights: Weights) -> int | 
     Of several candidates with this text, it is the one with the highest model score. It is None if there is no such
     candidate.
     """
-    saying = [(place, each) for place, each in enumerate(candidates.hypotheses) if each.text == line]
-    return max(saying, key=lambda item: sum(weighted(item[1], weights).values()), default=(None, None))[0]
+    matching = [(index, each) for index, each in enumerate(candidates.hypotheses) if each.text == line]
+    return max(matching, key=lambda item: sum(weighted(item[1], weights).values()), default=(None, None))[0]
 
 
 def parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:

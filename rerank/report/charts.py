@@ -50,7 +50,7 @@ def charts(analysis: Analysis, ablation: Ablation | None, gain: Gain, lists: Seq
     return figures
 
 
-MOST = 24
+MAX_ROWS = 24
 """Maximum number of rows of a chart."""
 
 LEFT, RIGHT, TOP, LABEL = 142, WIDTH - 56, 8, 21
@@ -60,7 +60,7 @@ LEFT, RIGHT, TOP, LABEL = 142, WIDTH - 56, 8, 21
 def ablation_chart(table: Ablation, metric: str) -> str:
     """Draw the score of each set of features on each set of sentences, as bars relative to Moses' own features."""
     on_dev = table.columns["dev"]
-    rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MOST]
+    rows = sorted(list(on_dev)[1:], key=lambda name: -abs(on_dev[name].score - on_dev[against(name)].score))[:MAX_ROWS]
     names = [name for name in on_dev if name == BASE or name in rows]
     columns = {DEV if of == "dev" else of: column for of, column in table.columns.items()}
     above = [column[name].score - column[BASE].score for column in columns.values() for name in names]
@@ -86,7 +86,7 @@ def ablation_chart(table: Ablation, metric: str) -> str:
 
 def weights_chart(shares: Sequence[RelativeWeight]) -> str:
     """Draw the relative weight of each feature, and its relative weights in cross-validation."""
-    largest = sorted(shares, key=lambda each: -abs(each.value))[:MOST]
+    largest = sorted(shares, key=lambda each: -abs(each.value))[:MAX_ROWS]
     rows = [each for each in shares if each in largest]
     axis = Scale([0.0, *(100 * value for each in rows for value in (each.value, *each.folds))], LEFT, RIGHT, 5)
     height = 17

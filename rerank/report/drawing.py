@@ -29,15 +29,15 @@ class Scale:
         values: values that the scale covers.
         start: first position.
         end: last position.
-        most: approximate number of ticks. Their distance is never smaller than for a range of 1.
+        max_ticks: approximate number of ticks. Their distance is never smaller than for a range of 1.
     """
 
-    def __init__(self, values: Iterable[float], start: float, end: float, most: int = 6) -> None:
-        known = list(values)
-        low, high = min(known), max(known)
-        least = max(high - low, 1.0) / most
-        power = 10.0 ** math.floor(math.log10(least))
-        self.step = next(power * each for each in (1, 2, 5, 10) if power * each >= least * (1 - 1e-9))
+    def __init__(self, values: Iterable[float], start: float, end: float, max_ticks: int = 6) -> None:
+        covered = list(values)
+        low, high = min(covered), max(covered)
+        min_step = max(high - low, 1.0) / max_ticks
+        power = 10.0 ** math.floor(math.log10(min_step))
+        self.step = next(power * each for each in (1, 2, 5, 10) if power * each >= min_step * (1 - 1e-9))
         first = math.floor(low / self.step + 1e-9)
         last = max(math.ceil(high / self.step - 1e-9), first + 1)
         self.low = first * self.step
@@ -55,9 +55,9 @@ def safe(content: object) -> str:
     return escape(printable(str(content)))
 
 
-def cut(content: str, longest: int) -> str:
+def cut(content: str, max_length: int) -> str:
     """Return text cut to a maximum number of characters."""
-    return content if len(content) <= longest else f"{content[: longest - 1]}…"
+    return content if len(content) <= max_length else f"{content[: max_length - 1]}…"
 
 
 def figure(title: str, caption: str, height: float, parts: Iterable[str], role: str = "img") -> str:
@@ -113,8 +113,8 @@ def legend(names: Sequence[str], left: float, down: float, kinds: Sequence[str] 
 
 def bar(kind: str, x: float, y: float, width: float, height: float, hint: str) -> str:
     """Return a bar with a tooltip."""
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{max(height, 0.5):.1f}"'
-    return f'<rect class="{kind}" {place}><title>{safe(hint)}</title></rect>'
+    geometry = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{max(height, 0.5):.1f}"'
+    return f'<rect class="{kind}" {geometry}><title>{safe(hint)}</title></rect>'
 
 
 def dot(kind: str, x: float, y: float, hint: str, radius: int) -> str:
@@ -153,9 +153,9 @@ def curves(
     below = bottom + (33 if any(note for _, note in columns) else 19)
     parts.append(label((left + right) / 2, below + 14, axis_names[1], "middle"))
     for radius, kind, (name, values) in zip((5, 4, 3), kinds, series.items(), strict=False):
-        places = [(middle, axis(value)) for middle, value in zip(middles, values, strict=True)]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        positions = [(middle, axis(value)) for middle, value in zip(middles, values, strict=True)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
         parts.append(f'<polyline class="{kind} line" points="{points}"/>')
-        for (x, y), value, (column, _) in zip(places, values, columns, strict=True):
+        for (x, y), value, (column, _) in zip(positions, values, columns, strict=True):
             parts.append(dot(kind, x, y, f"{name}, {column}: {value:.2f}", radius))
     return figure(title, caption, below + 44, [*parts, *legend(list(series), left, below + 36, kinds)])

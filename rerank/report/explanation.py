@@ -51,15 +51,15 @@ def explain(
     chosen = order[0] if chosen is None else chosen
     if against is None:
         others = (sentence_list.moses_choice, *order[:2])
-        against = next((place for place in others if place not in (None, chosen)), chosen)
+        against = next((index for index in others if index not in (None, chosen)), chosen)
     lines = [f"sentence {sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
     if moses_output is not None:
         unlisted = "   (not among the candidates)" if sentence_list.moses_choice is None else ""
         lines.append(f"  {'moses':<10} {moses_output}{unlisted}")
-    for name, place in (("chosen", chosen), ("against", against)):
-        text = sentence_list.hypotheses[place].text
-        lines.append(f"  {name:<10} {text}   (candidate {place + 1}, score {scores[place]:.4f})")
+    for name, index in (("chosen", chosen), ("against", against)):
+        text = sentence_list.hypotheses[index].text
+        lines.append(f"  {name:<10} {text}   (candidate {index + 1}, score {scores[index]:.4f})")
     return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], by_name)
 
 
@@ -73,12 +73,16 @@ def _place(number: int, sentence_list: SentenceList) -> int | None:
 
 def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str]:
     """Return one line per feature value: both candidates, the weight, and the contribution. The largest comes first."""
-    ours, theirs = (dict(_values(each.dense)) | each.sparse for each in (chosen, against))
+    chosen_values, against_values = (dict(_values(each.dense)) | each.sparse for each in (chosen, against))
     by_value = dict(_values(weights.items()))
     parts = []
-    for name in ours | theirs:
-        mine, other, weight = ours.get(name, 0.0), theirs.get(name, 0.0), by_value.get(name, 0.0)
-        parts.append((name, mine, other, weight, weight * (mine - other)))
+    for name in chosen_values | against_values:
+        value, against_value, weight = (
+            chosen_values.get(name, 0.0),
+            against_values.get(name, 0.0),
+            by_value.get(name, 0.0),
+        )
+        parts.append((name, value, against_value, weight, weight * (value - against_value)))
     parts.sort(key=lambda part: -part[4])
     width = max([len("feature"), *(len(part[0]) for part in parts)])
     head = f"  {'feature':<{width}} {'chosen':>12} {'against':>12} {'weight':>10} {'contribution':>12}"

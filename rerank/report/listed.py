@@ -60,10 +60,10 @@ def read_listed(
     Raises:
         InputError: the list cannot be read, has segmentation marks that no filter removes, or has an id beyond `size`.
     """
-    bleu, beside = Metric("bleu"), "reference" if references else "translation"
+    bleu, kind = Metric("bleu"), "reference" if references else "translation"
     lists = read_nbest(nbest) if filters.marks else without_marks(read_nbest(nbest))
     for candidates in with_bar("read candidates", lists, size):
-        check_id(candidates, size, beside)
+        check_id(candidates, size, kind)
         texts, judged = [filters(hypothesis.text) for hypothesis in candidates.hypotheses], None
         if references:
             count = bleu.counter([lines[candidates.sentence] for lines in references])
@@ -73,11 +73,11 @@ def read_listed(
         yield Listed(candidates, texts, judged)
 
 
-class Chosen:
+class OriginCounter:
     """Counts the chosen candidates by the lists that contain them, one sentence at a time.
 
     Args:
-        names: names of the lists, see `merged`.
+        names: names of the lists, see `merged_list_names`.
         texts: chosen text of each sentence, by sentence id.
     """
 
@@ -90,7 +90,7 @@ class Chosen:
         text = self._texts[candidates.sentence]
         chosen = next((hypothesis for hypothesis in candidates.hypotheses if hypothesis.text == text), None)
         if chosen:
-            self._counts[having(chosen, self._names)] += 1
+            self._counts[lists_containing(chosen, self._names)] += 1
 
     def lines(self) -> list[str]:
         """Return a line with the counts by list, or an empty list if the list is not a merged one."""
@@ -101,13 +101,13 @@ class Chosen:
         )
 
 
-def having(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
+def lists_containing(hypothesis: Hypothesis, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the lists that contain a candidate."""
     values = dict(hypothesis.dense)
     return tuple(name for name in names if values[f"{INDICATOR}{name}"] == (1.0,))
 
 
-def merged(sentence_list: SentenceList) -> list[str]:
+def merged_list_names(sentence_list: SentenceList) -> list[str]:
     """Return the names of the lists that a list was merged from, empty if it has fewer than two indicators.
 
     Indicators are features `FromNAME` whose values are 0 or 1.
@@ -148,8 +148,8 @@ class ListLookup:
             self.facts.oracle[number] = listed.texts[int(np.argmax(listed.judged.quality))]  # ()
         for name, lines in self._systems.items():
             line = tokens(lines[number])
-            places = (place for place, text in enumerate(listed.texts, start=1) if tokens(text) == line)
-            self.facts.ranks[name][number] = next(places, None)
+            ranks = (rank for rank, text in enumerate(listed.texts, start=1) if tokens(text) == line)
+            self.facts.ranks[name][number] = next(ranks, None)
 
 
 def find_in_list(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
@@ -174,11 +174,11 @@ def evaluate_files(
 
     Without references, only look up their lines in the list. Errors are the ones of `evaluate` and `find_in_list`.
     """
-    answers = filters.references(references)
+    reference_lines = filters.references(references)
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}
-    facts = find_in_list(nbest, answers, lines, filters) if nbest else None
-    if answers:
+    facts = find_in_list(nbest, reference_lines, lines, filters) if nbest else None
+    if reference_lines:
         texts = lines | ({name_of(nbest): facts.oracle} if nbest and facts else {})
-        for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*answers))):
+        for message in advice({name: Forms(each) for name, each in texts.items()}, Forms(chain(*reference_lines))):
             log.warning(message)
-    return evaluate(lines, answers, tokenize, facts, filters.signature)
+    return evaluate(lines, reference_lines, tokenize, facts, filters.signature)

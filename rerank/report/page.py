@@ -24,12 +24,12 @@ from moses_io.files.errors import Fault, printable
 from moses_io.files.text import tokens
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import SentenceList
-from rerank.confidence.fitting import Measured
+from rerank.confidence.fitting import MeasuredEstimates
 from rerank.linear.ranking import Ranking
 from rerank.metrics.evaluation import Evaluation
 from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_chosen, parts
 from rerank.report.drawing import safe
-from rerank.report.listed import Listed, having
+from rerank.report.listed import Listed, lists_containing
 from rerank.report.tables import Section, cells, notes
 from rerank.systems.attention import Attentions
 
@@ -139,7 +139,7 @@ def _packed(name: str, values: object) -> str:
 
 
 def index(
-    reranked: Reranked, measured: Measured, changes: Sequence[Change], chunks: Mapping[int, int]
+    reranked: Reranked, measured: MeasuredEstimates, changes: Sequence[Change], chunks: Mapping[int, int]
 ) -> dict[str, Any]:
     """Return columns of all sentences, with one row per sentence id.
 
@@ -169,8 +169,8 @@ def index(
     }
 
 
-def _column(values: Iterable[float | None], shown: Callable[[float], float]) -> list[float | None]:
-    column = [None if value is None else shown(value) for value in values]
+def _column(values: Iterable[float | None], rounded: Callable[[float], float]) -> list[float | None]:
+    column = [None if value is None else rounded(value) for value in values]
     return column if any(value is not None for value in column) else []
 
 
@@ -192,7 +192,7 @@ class Chunks:
 
     Args:
         reranked: the set.
-        names: names of the lists that the list was merged from, see `merged`.
+        names: names of the lists that the list was merged from, see `merged_list_names`.
         attention: attention of models, empty if there is none.
         stream: file in which the chunks wait until `elements` reads them.
     """
@@ -206,8 +206,8 @@ class Chunks:
 
     def add(self, listed: Listed, ranking: Ranking, reasons: Sequence[tuple[str, float]]) -> None:
         """Add a sentence, with the reasons for which its choice changed."""
-        why = [(printable(name), _digits(part)) for name, part in reasons]
-        self._some[listed.candidates.sentence] = self._sentence(listed, ranking) | {"reasons": why}
+        rounded_reasons = [(printable(name), _digits(part)) for name, part in reasons]
+        self._some[listed.candidates.sentence] = self._sentence(listed, ranking) | {"reasons": rounded_reasons}
         if len(self._some) == CHUNK:
             self._pack()
 
@@ -244,7 +244,7 @@ class Chunks:
             "score": [_digits(score) for score in ranking.scores.tolist()],
             "features": _readable(features),
             "parts": [[_digits(row.get(name, 0.0)) for row in weighted] for name in features],
-            "lists": [", ".join(having(hypothesis, names)) for hypothesis in hypotheses] if names else [],
+            "lists": [", ".join(lists_containing(hypothesis, names)) for hypothesis in hypotheses] if names else [],
             "systems": self._systems(listed.candidates),
             **_quality(listed),
         }
@@ -253,19 +253,19 @@ class Chunks:
         """Return details of the choice of each system. If both choices are equal, only Moses' choice is included."""
         number, reranked = candidates.sentence, self._reranked
         before, after = reranked.before[number], reranked.after[number]
-        places = {MOSES: candidates.find(before)}
+        indices = {MOSES: candidates.find(before)}
         if after != before:
-            places[RERANKED] = find_chosen(candidates, after, reranked.weights)
+            indices[RERANKED] = find_chosen(candidates, after, reranked.weights)
         source = len(tokens(reranked.source[number]))
         systems: dict[str, Any] = {}
-        for name, place in places.items():
-            chosen = None if place is None else candidates.hypotheses[place]
+        for name, index in indices.items():
+            chosen = None if index is None else candidates.hypotheses[index]
             attended = [
                 {"model": printable(model), "weights": weights.astype(np.float64).round(4).tolist()}  # (J, I)
                 for model, weights in self._attention.get((number, name), {}).items()
             ]
             aligned = _aligned(chosen, source, self._numbering.counts_marks)
-            systems[name] = {"place": place, "attention": attended, **aligned}
+            systems[name] = {"place": index, "attention": attended, **aligned}
         return systems
 
 

@@ -8,20 +8,20 @@ from typing import Any, BinaryIO, NamedTuple
 
 from features.progress import log
 from moses_io.files.errors import printable
-from moses_io.files.streams import Lines, open_between, open_output
+from moses_io.files.streams import Lines, open_output, open_temporary
 from moses_io.files.text import encode, input_lines, read_lines
 from moses_io.filters import Filters
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, Fit, read_confidence
-from rerank.confidence.fitting import Measuring
+from rerank.confidence.fitting import EstimateCollector
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.linear.weights import kept_initial_weights
 from rerank.metrics.evaluation import Systems, evaluate
 from rerank.report.analysis import analyse
 from rerank.report.breakdown import Depths, margin
-from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, sorted_changes
 from rerank.report.charts import charts, confidence_chart
-from rerank.report.listed import Chosen, Listed, ListLookup, merged, read_listed
+from rerank.report.listed import Listed, ListLookup, OriginCounter, merged_list_names, read_listed
 from rerank.report.page import Chunks, index, overview, page
 from rerank.report.tables import (
     Section,
@@ -77,7 +77,7 @@ class ListReading:
 
     Attributes:
         listed: the oracle, and the ranks of both systems' choices.
-        measuring: estimates of the choices.
+        estimate_collector: estimates of the choices.
         changes: sentences whose choice differs.
         depths: choices among the first candidates.
         margins: Moses' margin by sentence id, for sentences that have one, see `margin`.
@@ -109,24 +109,24 @@ class ListReading:
         self.listed = ListLookup(reranked.references, systems)
         lists = read_listed(scored, reranked.references, self.listed.size, reranked.filters)
         first = next(lists)  # its indicators show whether the list is a merged one
-        self.lists = merged(first.candidates)
-        self.measuring = Measuring(confidence, reranked.references, reranked.filters)
+        self.lists = merged_list_names(first.candidates)
+        self.estimate_collector = EstimateCollector(confidence, reranked.references, reranked.filters)
         self.depths = Depths(reranked.references)
         self.margins: dict[int, float] = {}
-        self.chosen = Chosen(self.lists, reranked.after)
+        self.chosen = OriginCounter(self.lists, reranked.after)
         self.chunks = Chunks(reranked, self.lists, attention, stream)
         self._reranked, self._model = reranked, LinearModel(reranked.weights, "the weights")
         found = [self._add(reranked.with_moses_output(listed)) for listed in chain([first], lists)]
-        self.changes = in_order(change for change in found if change)
+        self.changes = sorted_changes(change for change in found if change)
         self.chunks.finish()
 
     def _add(self, listed: Listed) -> Change | None:
         """Add a sentence and return its change, if any."""
         ranking = Ranking(listed.candidates, self._model.scores(listed.candidates))
-        estimate = self.measuring.add(ranking)
-        change = find_change(listed.candidates, self._reranked, self.measuring.metric, estimate)
-        if (sure := margin(listed.candidates, self.lists)) is not None:
-            self.margins[listed.candidates.sentence] = sure
+        estimate = self.estimate_collector.add(ranking)
+        change = find_change(listed.candidates, self._reranked, self.estimate_collector.metric, estimate)
+        if (moses_margin := margin(listed.candidates, self.lists)) is not None:
+            self.margins[listed.candidates.sentence] = moses_margin
         self.listed.add(listed)
         self.depths.add(listed, ranking.scores)
         self.chosen.add(listed.candidates)
@@ -146,10 +146,10 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         outputs: paths of text, HTML and JSON, in this order.
     """
     reranked, confidence = _reranked(files, filters), read_confidence(files.confidence)
-    own = {MOSES: reranked.before, RERANKED: reranked.after}
-    systems = {name: [filters(line) for line in lines] for name, lines in own.items()}
+    lines_by_system = {MOSES: reranked.before, RERANKED: reranked.after}
+    systems = {name: [filters(line) for line in lines] for name, lines in lines_by_system.items()}
     attention = read_attention(files.attention) if files.attention else {}
-    with open_between(outputs[1]) as stream:
+    with open_temporary(outputs[1]) as stream:
         reading = ListReading(files.scored, reranked, systems, confidence, attention, stream)
         compared = systems | {
             f"translations of {name}": [filters(line) for line in read_lines(path)]
@@ -157,7 +157,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         }
         facts = reading.listed.facts
         evaluation = evaluate(compared, reranked.references, facts=facts, filtered=filters.signature)
-        changes, measured, chosen = reading.changes, reading.measuring.measured(), reading.chosen.lines()
+        changes, measured, chosen = reading.changes, reading.estimate_collector.measured(), reading.chosen.lines()
         fits = {files.name: measured.outcome.fit()} if measured.outcome else {}
         ablation, gain = read_ablation(files.ablation) if files.ablation else None, read_gain(files.gain)
         analysis = analyse(
@@ -171,11 +171,11 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
             sections.append(Section(ablation_title(ablation), ablation_cells(ablation), ablation_notes(ablation)))
         sections += [*analysis_sections(analysis), *confidence_sections(confidence, fits)]
         result = headline(files.name, evaluation, changes, len(reranked.source))
-        below = [line for section in sections for line in ("", *section.lines)]
-        text = [result, *table(evaluation), *chosen, *below, *side_by_side(changes)]
-        above = overview(files.name, result, evaluation, chosen, sections, drawn)
+        section_lines = [line for section in sections for line in ("", *section.lines)]
+        text = [result, *table(evaluation), *chosen, *section_lines, *side_by_side(changes)]
+        overview_lines = overview(files.name, result, evaluation, chosen, sections, drawn)
         columns = index(reranked, measured, changes, reading.chunks.places)
-        html = page(files.name, above, reading.chunks.elements(), columns)
+        html = page(files.name, overview_lines, reading.chunks.elements(), columns)
         counts = {"sentences": len(reranked.source), "changed": len(changes), "confidence": _as_json(confidence, fits)}
         counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}
         plain = json.dumps(evaluation.as_json() | counts, indent=2)
@@ -201,5 +201,5 @@ def _as_json(confidence: Confidence, tests: Mapping[str, Fit]) -> dict[str, Any]
     return {
         "metric": confidence.metric,
         "best_predictor": confidence.best_predictor,
-        "sets": {of: asdict(fit) for of, fit in {"dev": confidence.dev, **tests}.items()},
+        "sets": {name: asdict(fit) for name, fit in {"dev": confidence.dev, **tests}.items()},
     }

@@ -89,20 +89,23 @@ def headline(name: str, evaluation: Evaluation, changes: Sequence[Change], sente
     changed += f", {up} with a higher sentence BLEU and {down} with a lower one" if gains else ""
     if f"{difference:.2f}" in ("0.00", "-0.00"):
         return f"BLEU on {name} stays {before.value:.2f}: {changed}."
-    verb, doubt = "rises" if difference > 0 else "falls", "" if p is None or p < SIGNIFICANT else ", not significant"
+    verb, significance = (
+        "rises" if difference > 0 else "falls",
+        "" if p is None or p < SIGNIFICANT else ", not significant",
+    )
     shown = "" if p is None else f", p = {p:.4f}"
-    scores = f"from {before.value:.2f} to {after.value:.2f} ({difference:+.2f}{shown}{doubt})"
+    scores = f"from {before.value:.2f} to {after.value:.2f} ({difference:+.2f}{shown}{significance})"
     return f"BLEU on {name} {verb} {scores}: {changed}."
 
 
-def side_by_side(changes: Sequence[Change], most: int = 6) -> list[str]:
-    """Return the changes with the largest gains and losses in sentence BLEU, at most `most` of them.
+def side_by_side(changes: Sequence[Change], limit: int = 6) -> list[str]:
+    """Return the changes with the largest gains and losses in sentence BLEU, at most `limit` of them.
 
-    Up to a third are losses. The changes must be in the order of `in_order`. Without references the result is the
+    Up to a third are losses. The changes must be in the order of `sorted_changes`. Without references the result is the
     changes with the clearest decisions.
     """
-    losses = [change for change in reversed(changes) if change.gain is not None and change.gain < 0][: most // 3]
-    others = [change for change in changes if change.gain is None or change.gain > 0][: most - len(losses)]
+    losses = [change for change in reversed(changes) if change.gain is not None and change.gain < 0][: limit // 3]
+    others = [change for change in changes if change.gain is None or change.gain > 0][: limit - len(losses)]
     lines = []
     for change in others + losses:
         lines += ["", change.title, *(f"  {name:<9}  {text}" for name, text in change.texts.items())]
@@ -150,7 +153,7 @@ def analysis_sections(analysis: "Analysis") -> list[Section]:
     if margins:
         ranked = counted(sum(each.sentences for each in margins), "sentence")
         rows = [["margin", *QUARTERS[: len(margins)]]]
-        rows += [[of, *(f"{each.scores[of]:.2f}" for each in margins)] for of in margins[0].scores]
+        rows += [[system, *(f"{each.scores[system]:.2f}" for each in margins)] for system in margins[0].scores]
         sections.append(Section(f"BLEU by margin of Moses' total, quarters of {ranked}", rows))
     return sections
 
@@ -159,8 +162,8 @@ def confidence_sections(confidence: "Confidence", tests: "Mapping[str, Fit]") ->
     """Return tables of how well the estimates fit, on dev and on test sets, by their names."""
     name, fits = Metric(confidence.metric).formula.name, {DEV: confidence.dev, **tests}
     rows = [
-        [of, f"{fit.correlation:.3f}", f"{fit.best_predictor:.3f}", *_means(fit.quarters, 1)]
-        for of, fit in fits.items()
+        [data_set, f"{fit.correlation:.3f}", f"{fit.best_predictor:.3f}", *_means(fit.quarters, 1)]
+        for data_set, fit in fits.items()
     ]
     note = (
         f"r: correlation of expected and actual {name}, and of the best single predictor, {confidence.best_predictor!r}"
@@ -172,13 +175,13 @@ def confidence_sections(confidence: "Confidence", tests: "Mapping[str, Fit]") ->
             [note],
         )
     ]
-    if changes := [[of, *_means(fit.changes, 100)] for of, fit in fits.items() if fit.changes]:
+    if changes := [[data_set, *_means(fit.changes, 100)] for data_set, fit in fits.items() if fit.changes]:
         title = "Changed translations: probability of improvement > percentage that improved, means of quarters"
         sections.append(Section(title, [["", *QUARTERS], *changes]))
     return sections
 
 
-def _means(parts: "tuple[Part, ...]", times: int) -> list[str]:
+def _means(parts: "tuple[Part, ...]", scale: int) -> list[str]:
     """Return one cell per quarter. There are fewer parts than quarters if there are fewer sentences."""
-    shown = [f"{times * part.expected:.1f} > {times * part.actual:.1f}" for part in parts]
+    shown = [f"{scale * part.expected:.1f} > {scale * part.actual:.1f}" for part in parts]
     return shown + [""] * (len(QUARTERS) - len(shown))

@@ -19,7 +19,7 @@ from features.progress import log
 from features.request import FeatureRequest, is_pretrained, labelled_requests, row_of, runs_code
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.json_files import read_json, write_json
-from moses_io.files.streams import LONGEST_NAME, digest
+from moses_io.files.streams import MAX_NAME_BYTES, digest
 from moses_io.files.text import whole
 from moses_io.input_filters import InputFilters
 from moses_io.weights import read_weight_file, weight_files, write_weights
@@ -40,11 +40,11 @@ WEIGHTS = "weights.ini"
 SHORTLIST_WEIGHTS = "shortlist.ini"
 CARD = "README.md"
 
-_ROOMS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
+_SUBFOLDERS = {"models": "models", "folder": "models", "files": "tables", "weights": "tables"}
 """Subfolders for files that features read, by `Kind.takes`."""
 
 
-LARGEST_COPY = 10**9
+MAX_COPY_BYTES = 10**9
 """Maximum bytes of a pretrained model that is copied. A larger one is linked, and its digests are checked."""
 
 
@@ -116,12 +116,12 @@ def write_folder(
     """
     with _copying(folder):
         folder.mkdir(parents=True)
-        rooms = _Rooms(folder, link)
-        features = {request.label: _place(request, rooms).text for request in requests}
+        subfolders = _Subfolders(folder, link)
+        features = {request.label: _add_feature(request, subfolders).text for request in requests}
         added = {}
         for each in candidates:
-            place = rooms.place_pretrained if is_pretrained(each.folders[0]) else partial(rooms.place, "models")
-            added[each.name] = each.moved(place).text
+            add = subfolders.add_pretrained if is_pretrained(each.folders[0]) else partial(subfolders.add, "models")
+            added[each.name] = each.moved(add).text
         shutil.copyfile(weights, folder / WEIGHTS)
         if confidence:
             shutil.copyfile(confidence, folder / CONFIDENCE)
@@ -222,10 +222,12 @@ def read_features(
                 f"feature {label!r}: scores of another tool. Name their file by --feature {label}=scores:FILE"
             )
         if row and row.takes == "shell" and manifest.code and not os.path.isdir(manifest.code):
-            again = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
-            raise InputError(f"feature {label!r}: no folder {manifest.code}, in which its program ran. Give {again}")
+            replacement = f"--feature {shown(f'{label}={text}')}, which runs in the working folder"
+            raise InputError(
+                f"feature {label!r}: no folder {manifest.code}, in which its program ran. Give {replacement}"
+            )
         (request,) = labelled_requests({label: text}, manifest.code)
-        if request.row.takes in _ROOMS:
+        if request.row.takes in _SUBFOLDERS:
             for part in request.parts:
                 _check_part(folder, manifest, part)
             request = request.with_parts([str(folder / part) for part in request.parts])
@@ -253,14 +255,14 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
     return tuple(requests)
 
 
-class _Rooms:
+class _Subfolders:
     """Subfolders of a reranker. Each file or folder is copied or linked once."""
 
     def __init__(self, folder: Path, link: bool) -> None:
         self._folder, self._link = folder, link
-        self._placed: dict[tuple[Path, tuple[str, ...]], str] = {}
+        self._paths: dict[tuple[Path, tuple[str, ...]], str] = {}
 
-    def place(self, room: str, part: str, marks: tuple[str, ...] = (), link: bool = False) -> str:
+    def add(self, subfolder: str, part: str, marks: tuple[str, ...] = (), link: bool = False) -> str:
         """Copy or link a file or folder into a subfolder, at most once, and return its path relative to the reranker.
 
         With `link`, it is linked even if the others are copied.
@@ -270,43 +272,45 @@ class _Rooms:
         """
         origin = Path(part).resolve()
         key = (origin, marks)
-        if key not in self._placed:
+        if key not in self._paths:
             name = _shortened(os.path.basename(part), marks) if marks else _name(Path(os.path.abspath(part)))
-            self._placed[key] = _free(room, name, self._placed.values())
-            _copy(origin, self._folder / self._placed[key], self._link or link)
-        return self._placed[key]
+            self._paths[key] = _free(subfolder, name, self._paths.values())
+            _copy(origin, self._folder / self._paths[key], self._link or link)
+        return self._paths[key]
 
-    def place_pretrained(self, part: str) -> str:
+    def add_pretrained(self, part: str) -> str:
         """Copy the folder of a pretrained model, or a file of its options. A large folder is linked instead."""
         if os.path.isfile(part):
-            return self.place("tables", part)
-        large = sum(path.stat().st_size for path in _visible(Path(part))) > LARGEST_COPY
+            return self.add("tables", part)
+        large = sum(path.stat().st_size for path in _visible(Path(part))) > MAX_COPY_BYTES
         if large:
             log.info(f"{part}: more than 1 GB, so the reranker links to it. `cp -rL` makes a complete copy")
-        return self.place("models", part, link=large)
+        return self.add("models", part, link=large)
 
-    def place_weights(self, room: str, ini: str) -> str:
+    def add_weights(self, subfolder: str, ini: str) -> str:
         """Write the weights of an ini file that includes other files into one file, and return its relative path."""
-        place = _free(room, _name(Path(os.path.abspath(ini))), self._placed.values())
-        self._placed[Path(ini).resolve(), ()] = place
-        (self._folder / place).parent.mkdir(exist_ok=True)
+        path = _free(subfolder, _name(Path(os.path.abspath(ini))), self._paths.values())
+        self._paths[Path(ini).resolve(), ()] = path
+        (self._folder / path).parent.mkdir(exist_ok=True)
         content = read_weight_file(ini)
-        write_weights(str(self._folder / place), content.weights, [], content.untuneable)
-        return place
+        write_weights(str(self._folder / path), content.weights, [], content.untuneable)
+        return path
 
 
-def _place(request: FeatureRequest, rooms: _Rooms) -> FeatureRequest:
+def _add_feature(request: FeatureRequest, subfolders: _Subfolders) -> FeatureRequest:
     """Copy the files of a feature, and return its request with paths relative to the reranker."""
     row = request.row
     if row.one_list:
         return replace(request, argument=row.argument)
-    if row.takes not in _ROOMS:
+    if row.takes not in _SUBFOLDERS:
         return request
     if row.takes == "weights" and len(weight_files(request.argument)) > 1:
-        return request.with_parts([rooms.place_weights(_ROOMS["weights"], request.argument)])
+        return request.with_parts([subfolders.add_weights(_SUBFOLDERS["weights"], request.argument)])
     if row.takes == "folder":
-        return request.with_parts([rooms.place_pretrained(part) for part in request.parts])
-    return request.with_parts([rooms.place(_ROOMS[row.takes], part, row.marks_of(part)) for part in request.parts])
+        return request.with_parts([subfolders.add_pretrained(part) for part in request.parts])
+    return request.with_parts(
+        [subfolders.add(_SUBFOLDERS[row.takes], part, row.marks_of(part)) for part in request.parts]
+    )
 
 
 def _name(origin: Path) -> str:
@@ -319,26 +323,26 @@ def _name(origin: Path) -> str:
 def _shortened(name: str, marks: tuple[str, ...] = ()) -> str:
     """Return a name that is short enough for prefixes and suffixes. It keeps its marks, which have a meaning."""
     data = os.fsencode(name)
-    if len(data) <= LONGEST_NAME:
+    if len(data) <= MAX_NAME_BYTES:
         return name
-    start = data[: LONGEST_NAME // 2].decode(errors="ignore") if not marks else ".".join(marks)
+    start = data[: MAX_NAME_BYTES // 2].decode(errors="ignore") if not marks else ".".join(marks)
     return f"{start}-{hashlib.sha256(data).hexdigest()[:12]}"
 
 
-def _free(room: str, name: str, taken: Collection[str]) -> str:
+def _free(subfolder: str, name: str, taken: Collection[str]) -> str:
     """Return an unused path in a subfolder."""
     numbered = itertools.chain([name], (f"{number}-{name}" for number in itertools.count(2)))
-    return next(place for each in numbered if (place := f"{room}/{each}") not in taken)
+    return next(path for each in numbered if (path := f"{subfolder}/{each}") not in taken)
 
 
-def _copy(origin: Path, place: Path, link: bool) -> None:
-    place.parent.mkdir(exist_ok=True)
+def _copy(origin: Path, path: Path, link: bool) -> None:
+    path.parent.mkdir(exist_ok=True)
     if link:
-        place.symlink_to(origin, target_is_directory=origin.is_dir())
+        path.symlink_to(origin, target_is_directory=origin.is_dir())
     elif origin.is_dir():
-        shutil.copytree(origin, place, ignore=shutil.ignore_patterns(CHECKPOINT, BASE, *FOLD_WEIGHTS, ".*"))
+        shutil.copytree(origin, path, ignore=shutil.ignore_patterns(CHECKPOINT, BASE, *FOLD_WEIGHTS, ".*"))
     else:
-        shutil.copyfile(origin, place)
+        shutil.copyfile(origin, path)
 
 
 def _files(folder: Path) -> dict[str, str]:
@@ -352,15 +356,15 @@ def _files(folder: Path) -> dict[str, str]:
 
 def _visible(folder: Path) -> Iterator[Path]:
     """Yield all files in a folder and its subfolders, following links, except hidden ones, which are not copied."""
-    for place, folders, names in os.walk(folder, followlinks=True):
+    for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(place, name) for name in names if not name.startswith("."))
+        yield from (Path(parent, name) for name in names if not name.startswith("."))
 
 
 def _check_part(folder: Path, manifest: Manifest, name: str) -> None:
     """Raise `InputError` if a path is outside the folder, or not covered by the digests of the manifest."""
     _check_inside(folder / MANIFEST, name)
-    if not any(name in (str(place), *map(str, place.parents)) for place in map(PurePosixPath, manifest.files)):
+    if not any(name in (str(path), *map(str, path.parents)) for path in map(PurePosixPath, manifest.files)):
         raise InputError(f"{folder / MANIFEST}: {shown(name)} is not among its files")
 
 

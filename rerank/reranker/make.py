@@ -123,8 +123,8 @@ def _row(*cells: str) -> str:
 def _language(path: str) -> str:
     """Return the language of a text by its file extension, such as `de` for `train.de.gz`."""
     name = Path(path).name
-    for packed in (".gz", ".bz2", ".xz"):
-        name = name.removesuffix(packed)
+    for suffix in (".gz", ".bz2", ".xz"):
+        name = name.removesuffix(suffix)
     return printable(Path(name).suffix.removeprefix(".")) or "?"
 
 
@@ -143,10 +143,10 @@ def _comments(weights: str) -> list[str]:
 
 def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folder: Path) -> list[tuple[str, str]]:
     """Return names and values for the card: requirements of a list, tuning set, corpus, models and signature."""
-    own = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
+    new_features = {*manifest.features, *indicators([each.name for each in ingredients.candidates])}
     models = _models(ingredients, manifest, folder)
     facts = [
-        ("a list must have", ", ".join(name for name in weights if name not in own)),
+        ("a list must have", ", ".join(name for name in weights if name not in new_features)),
         ("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}"),
     ]
     if models:
@@ -158,7 +158,7 @@ def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folde
     if manifest.input_filter:
         facts.append(("filters for lists and sources", manifest.input_filter))
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
-    facts += [(f"model {place.name}", _model(place)) for place in models]
+    facts += [(f"model {model.name}", _model(model)) for model in models]
     return [*facts, ("signature", manifest.signature)]
 
 
@@ -166,10 +166,12 @@ def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[
     """Return the model folders, in the order of the features, then of the models that add candidates."""
     labels = [request.label for request in ingredients.requests if request.row.takes == "models"]
     requests = labelled_requests({label: manifest.features[label] for label in labels})
-    places = [folder / part for request in requests for part in request.parts]
-    own = [part for request in read_candidates(folder, manifest) for part in request.folders if not is_pretrained(part)]
-    places += map(Path, own)
-    return list(dict.fromkeys(places))
+    folders = [folder / part for request in requests for part in request.parts]
+    adding = [
+        part for request in read_candidates(folder, manifest) for part in request.folders if not is_pretrained(part)
+    ]
+    folders += map(Path, adding)
+    return list(dict.fromkeys(folders))
 
 
 def _model(folder: Path) -> str:

@@ -102,15 +102,17 @@ class Reranker:
         requests: Sequence[FeatureRequest],
         weights: str | Path | Mapping[str, Sequence[float]],
         resources: Resources,
-        late: Collection[str],
+        shortlist_features: Collection[str],
         input_filter: str,
     ) -> None:
-        """Open features and weights. The features `late` are computed for the shortlist only."""
+        """Open features and weights. The features `shortlist_features` are computed for the shortlist only."""
         self._filters = InputFilters(input_filter)
         self.features = {request.label: request.text for request in requests}
         self._origin = "the weights" if isinstance(weights, Mapping) else path_of(weights, "weights")
-        self._features = load_features([each for each in requests if each.label not in late], resources)
-        self._late = load_features([each for each in requests if each.label in late], resources)
+        self._features = load_features([each for each in requests if each.label not in shortlist_features], resources)
+        self._shortlist_features = load_features(
+            [each for each in requests if each.label in shortlist_features], resources
+        )
         self._shortlist: Shortlist | None = None
         self._confidence, self._indicators = "", list[str]()
         self._merger: CandidateMerger | None = None
@@ -141,21 +143,21 @@ class Reranker:
         Raises:
             InputError: the folder is no reranker, a file in it has changed, or a feature runs code without permission.
         """
-        place = Path(path_of(folder, "folder"))
+        path = Path(path_of(folder, "folder"))
         check_types(bool, allow_code=allow_code)
         others = {} if features is None else features_of(features)
-        manifest = read_manifest(place)
-        requests = read_features(place, manifest, others, allow_code)
-        candidates = read_candidates(place, manifest)
+        manifest = read_manifest(path)
+        requests = read_features(path, manifest, others, allow_code)
+        candidates = read_candidates(path, manifest)
         resources = Resources(device, precision, optional_path_of(cache, "cache"))
         reranker = cls.__new__(cls)
         shortlist = manifest.shortlist
-        late = shortlist.features if shortlist else ()
+        shortlist_features = shortlist.features if shortlist else ()
         # Not by `__init__`: these requests have a folder of code.
-        reranker._open(requests, place / WEIGHTS, resources, late, manifest.input_filter)
+        reranker._open(requests, path / WEIGHTS, resources, shortlist_features, manifest.input_filter)
         if shortlist:
-            reranker._shortlist = Shortlist(str(place / SHORTLIST_WEIGHTS), shortlist.size)
-        reranker._confidence = str(place / CONFIDENCE) if CONFIDENCE in manifest.files else ""
+            reranker._shortlist = Shortlist(str(path / SHORTLIST_WEIGHTS), shortlist.size)
+        reranker._confidence = str(path / CONFIDENCE) if CONFIDENCE in manifest.files else ""
         if candidates:
             reranker._merger = CandidateMerger(candidates, Resources(device, precision))
             reranker._indicators = indicators([each.name for each in candidates])
@@ -237,19 +239,19 @@ class Reranker:
         """
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
-            check = partial(model.check, to_come=[*self.features, *self._indicators])
+            check = partial(model.check, pending=[*self.features, *self._indicators])
             live = is_live(nbest)
             prepare = partial(self._prepared, live)
-            scored = score_list(nbest, sources, self._features.at_start(), batch, check, prepare, self._filters)
+            scored = score_list(nbest, sources, self._features.restarted(), batch, check, prepare, self._filters)
             if self._shortlist:
                 shorter = (_shortened(*group, self._shortlist) for group in scored)
-                scored = score_sentences(shorter, self._late.at_start(), sources.total)
+                scored = score_sentences(shorter, self._shortlist_features.restarted(), sources.total)
             lists = _lists(scored)
             if moses_output:
                 lists = self._filters.filter_output(moses_output).add_to(lists)
             filtered = replacements.lines and [self._filters(line) for line in replacements.lines]
-            whole = complete(lists, replace(replacements, sentences=sources.count, live=live, lines=filtered))
-            yield from rankings(whole, model)
+            completed = complete(lists, replace(replacements, sentences=sources.count, live=live, lines=filtered))
+            yield from rankings(completed, model)
             if moses_output:
                 moses_output.check(sources.count(), name_of(source))
 
@@ -293,17 +295,17 @@ def _shortened(sentences: Sequence[Sentence], columns: Sequence[Column], shortli
     """Return the sentences with the candidates of the shortlist and the features that selected them."""
     shorter = []
     for sentence, lines in zip(sentences, _with_values(sentences, columns), strict=True):
-        kept = shortlist.indices(SentenceList(sentence.sentence, lines, sentence.path))
-        hypotheses = tuple(sentence.hypotheses[index] for index in kept)
-        shorter.append(replace(sentence, hypotheses=hypotheses, lines=tuple(lines[index] for index in kept)))
+        indices = shortlist.indices(SentenceList(sentence.sentence, lines, sentence.path))
+        hypotheses = tuple(sentence.hypotheses[index] for index in indices)
+        shorter.append(replace(sentence, hypotheses=hypotheses, lines=tuple(lines[index] for index in indices)))
     return shorter
 
 
 def _scored(ranking: Ranking, estimate: Estimate | None) -> ScoredSentence:
     hypotheses = ranking.candidates.hypotheses
     candidates = (
-        ScoredCandidate(hypotheses[place].text, _values(hypotheses[place]), float(ranking.scores[place]))
-        for place in ranking.order
+        ScoredCandidate(hypotheses[index].text, _values(hypotheses[index]), float(ranking.scores[index]))
+        for index in ranking.order
     )
     return ScoredSentence(ranking.candidates.sentence, tuple(candidates), estimate)
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from features.models.alignment import Aligner
-from features.models.scoring.alone import SentencePair
+from features.models.scoring.pairs import SentencePair
 from features.progress import aligned, log, progress_bar, show
 from moses_io.alignment import format_links
 from moses_io.files.streams import STANDARD, open_output
 from moses_io.files.text import check_markup, encode, parallel_lines, tokens
 from moses_io.gold import Gold, LinkCounts
 from rerank import __version__
-from rerank.systems.attention import open_soft, stretches
+from rerank.systems.attention import batched, open_soft
 
 
 def align(aligner: Aligner, source: str, target: str, output: str, soft: str | None, gold: Gold | None) -> None:
@@ -35,7 +35,7 @@ def align(aligner: Aligner, source: str, target: str, output: str, soft: str | N
         links = stack.enter_context(open_output(output))
         write = stack.enter_context(open_soft(soft)) if soft else None
         bar = stack.enter_context(progress_bar("align", None))
-        for pairs in stretches(_pairs(source, target)):
+        for pairs in batched(_pairs(source, target)):
             for pair, found in zip(pairs, aligner.align(pairs), strict=True):
                 links.write(encode(format_links(found.links) + "\n"))
                 if write:

@@ -19,11 +19,11 @@ from moses_io.files.streams import check_plain, open_output
 from moses_io.files.text import encode, read_texts, tokens, whole
 
 if TYPE_CHECKING:
-    from features.models.scoring.alone import SentencePair
+    from features.models.scoring.pairs import SentencePair
 
-STRETCH = 4096
+MAX_PAIRS = 4096
 """Maximum number of sentence pairs in memory at a time."""
-CELLS = 2**25
+MAX_VALUES = 2**25
 """Maximum number of values in their matrices, except for a single pair with more."""
 
 Attentions = Mapping[tuple[int, str], Mapping[str, AttentionRows]]
@@ -36,7 +36,7 @@ has scored is missing.
 UNIT = 1000
 """Value in the file for an attention weight of 1."""
 
-MOST_BYTES = 2**28
+MAX_BYTES = 2**28
 """Maximum size of a decompressed array, so that a small compressed file cannot fill the memory."""
 
 
@@ -58,37 +58,37 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
 
     aligners = [Aligner([folder], device) for folder in models.values()]
     sources, texts = read_texts(source, list(systems.values()))
-    places, pairs = [], []
+    keys, pairs = [], []
     for sentence, (words, *choices) in enumerate(zip(sources, *texts, strict=True)):
         for system, choice in zip(systems, choices, strict=True):
             if system == next(iter(systems)) or choice != choices[0]:
-                places.append((sentence, system))
+                keys.append((sentence, system))
                 pairs.append((tuple(tokens(words)), tuple(tokens(choice))))
-    written = iter(places)
+    written = iter(keys)
     with (
         open_attention(output, list(models), list(systems)) as write,
         progress_bar("attend", len(pairs), whole=True) as bar,
     ):
-        for stretch in stretches(pairs):
+        for stretch in batched(pairs):
             by_model = [[aligned.attention for aligned in aligner.align(stretch)] for aligner in aligners]
-            for matrices, place in zip(zip(*by_model, strict=True), written, strict=False):
-                write(*place, matrices)
+            for matrices, key in zip(zip(*by_model, strict=True), written, strict=False):
+                write(*key, matrices)
             bar.advance(len(stretch), "choices")
 
 
-def stretches(pairs: Iterable["SentencePair"]) -> Iterator[list["SentencePair"]]:
+def batched(pairs: Iterable["SentencePair"]) -> Iterator[list["SentencePair"]]:
     """Cut sentence pairs into lists that fit in memory together with their matrices."""
-    stretch: list[SentencePair] = []
+    batch: list[SentencePair] = []
     cells = 0
     for pair in pairs:
-        own = (len(pair[0]) + 2) * len(pair[1])
-        if stretch and (len(stretch) == STRETCH or cells + own > CELLS):
-            yield stretch
-            stretch, cells = [], 0
-        stretch.append(pair)
-        cells += own
-    if stretch:
-        yield stretch
+        size = (len(pair[0]) + 2) * len(pair[1])
+        if batch and (len(batch) == MAX_PAIRS or cells + size > MAX_VALUES):
+            yield batch
+            batch, cells = [], 0
+        batch.append(pair)
+        cells += size
+    if batch:
+        yield batch
 
 
 @contextmanager
@@ -171,7 +171,7 @@ class _Attentions(Attentions):
     def _array(self, name: str, axes: int) -> NDArray[Any]:
         with self._faults():
             size = self._archive.getinfo(f"{name}.npy").file_size
-            if size > MOST_BYTES:
+            if size > MAX_BYTES:
                 raise ValueError(f"{shown(name)} of {size} bytes")
             with self._archive.open(f"{name}.npy") as entry:
                 array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)

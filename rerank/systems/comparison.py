@@ -22,7 +22,7 @@ COMPARISON = "comparison.json"
 SENTENCES = 200
 """Maximum number of sentences that are translated for a comparison."""
 
-LEAST = 0.9
+MIN_RATIO = 0.9
 """Minimum BLEU of the translations of a model for adding them to the lists, relative to the BLEU of Moses."""
 
 
@@ -44,7 +44,7 @@ class Comparison:
     def added(self) -> bool:
         """Whether translations are added to the lists, because a model is nearly as good as Moses."""
         best = max(self.models.values(), default=0.0)
-        return best > 0 and best >= LEAST * self.moses
+        return best > 0 and best >= MIN_RATIO * self.moses
 
     def __str__(self) -> str:
         scores = ", ".join(f"{name} {value:.1f}" for name, value in {"Moses": self.moses, **self.models}.items())

@@ -24,7 +24,7 @@ from rerank.lists.scoring import WholeSources, read_sentences
 if TYPE_CHECKING:
     from features.models.decoding.translator import Translation
 
-MOST = 10_000
+MAX_CANDIDATES = 10_000
 """Maximum number of candidates of a model per sentence."""
 
 _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
@@ -76,9 +76,9 @@ class CandidateRequest:
         settings = [parse_requests([model])[0].values for model in self.folders if is_pretrained(model)]
         return [self.name, self.size, len(self.folders), *settings]
 
-    def moved(self, place: Callable[[str], str]) -> "CandidateRequest":
+    def moved(self, move: Callable[[str], str]) -> "CandidateRequest":
         """Return the request with other paths."""
-        folders = (with_parts(model, [place(path) for path in parts_of(model)]) for model in self.folders)
+        folders = (with_parts(model, [move(path) for path in parts_of(model)]) for model in self.folders)
         return replace(self, folders=tuple(folders))
 
 
@@ -96,11 +96,11 @@ def check_candidates(size: Any, model: str, backward: bool) -> None:
     """Raise `InputError` if a model cannot provide this number of candidates.
 
     Raises:
-        InputError: the size is not a whole number from 1 to `MOST`, the model is a backward model, or the name of its
-            list does not begin with a letter.
+        InputError: the size is not a whole number from 1 to `MAX_CANDIDATES`, the model is a backward model, or the
+            name of its list does not begin with a letter.
     """
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:
-        raise InputError(f"candidates: expected a whole number from 1 to {MOST}, found {shown(size)}")
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_CANDIDATES:
+        raise InputError(f"candidates: expected a whole number from 1 to {MAX_CANDIDATES}, found {shown(size)}")
     check_forward(backward)
     if not LIST_NAME.fullmatch(list_name(model)):
         raise InputError("candidates: expected a name that begins with a letter")
@@ -125,9 +125,9 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
             scores.
     """
     names = [list_name(model) for model in models]
-    for place, name in enumerate(names):
-        if name in (DECODER, *names[:place]):
-            raise InputError(f"models.{models[place]}: another list is also called {name}")
+    for index, name in enumerate(names):
+        if name in (DECODER, *names[:index]):
+            raise InputError(f"models.{models[index]}: another list is also called {name}")
     for label in indicators(names):
         if label in features:
             raise InputError(
@@ -174,11 +174,11 @@ class CandidateMerger:
         """
         by_model = self.translate(sentences) if by_model is None else by_model
         merged = []
-        for place, each in enumerate(sentences):
+        for index, each in enumerate(sentences):
             lists = {DECODER: SentenceList(each.sentence, each.lines, each.path)}
             for name, translations in by_model.items():
-                if own := tuple(_candidate(each, one) for one in listable(translations[place])):
-                    lists[name] = SentenceList(each.sentence, own, each.path)
+                candidates = tuple(_candidate(each, one) for one in listable(translations[index]))
+                lists[name] = SentenceList(each.sentence, candidates, each.path)
             # Added candidates have no line in the file. Messages name the first line of the sentence.
             numbers = chain((line.number for line in each.lines), repeat(each.lines[0].number))
             lines = tuple(map(parse_line, merge_sentence(lists, LOWEST), numbers))
@@ -213,7 +213,7 @@ def merge_translations(
     requests: Sequence[CandidateRequest],
     output: str,
     resources: Resources,
-    alone: Mapping[str, str] = MappingProxyType({}),
+    text_paths: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write a list with the candidates of models added, a batch of sentences at a time.
 
@@ -223,8 +223,8 @@ def merge_translations(
         requests: the models.
         output: path of the list to write.
         resources: device and precision.
-        alone: paths of texts to write, by the name of a request: the best translation of each sentence, an empty line
-            for a sentence that is not in the list.
+        text_paths: paths of texts to write, by the name of a request: the best translation of each sentence, an empty
+            line for a sentence that is not in the list.
 
     Raises:
         InputError: see `CandidateMerger`. The list cannot be read, already has one of the features, or has an id beyond
@@ -232,7 +232,7 @@ def merge_translations(
     """
     merger = CandidateMerger(requests, resources)
     sources = WholeSources(source)
-    best = {name: [""] * sources.total for name in alone}
+    best = {name: [""] * sources.total for name in text_paths}
     with open_output(output) as stream, progress_bar("translate", sources.total, whole=True) as bar:
         for sentences in read_sentences(nbest, sources, "the list with more candidates"):
             by_model = merger.translate(sentences)
@@ -241,7 +241,7 @@ def merge_translations(
                     lines[each.sentence] = " ".join(translations[0].tokens) if translations else ""
             stream.writelines(line.line for each in merger.merge(sentences, by_model) for line in each.lines)
             bar.advance(len(sentences), "")
-    for name, path in alone.items():
+    for name, path in text_paths.items():
         write_text(path, "".join(f"{line}\n" for line in best[name]))
 
 
@@ -261,12 +261,12 @@ def write_translations(translator: Translates, source: str | Lines, output: str,
     started, total = time.monotonic(), 0
     with open_output(output) as stream, progress_bar("translate", len(sources)) as bar:
 
-        def tell(count: int) -> None:
+        def advance(count: int) -> None:
             nonlocal total
             total += count
             bar.advance(count, f"{total / (time.monotonic() - started):,.0f} sentences/s")
 
-        for number, translations in enumerate(translator.translate(sources, tell)):
+        for number, translations in enumerate(translator.translate(sources, advance)):
             best = " ".join(translations[0].tokens)
             lines = [
                 f"{number} ||| {' '.join(each.tokens)} ||| {label}= {each.log_prob:.9g} ||| {each.value:.9g}\n"

@@ -18,7 +18,7 @@ from features.arrays import Array, Integers
 from features.compiled import compiled
 from rerank.metrics.formula import Parts, value
 
-MANY = 64
+INSERTION_SORT_LIMIT = 64
 """With more candidates than this, merge sort is faster than insertion sort."""
 ROUNDING = 1e-15
 """Relative tolerance for rounding: only a candidate that is further below a chord than this is dropped."""
@@ -70,20 +70,20 @@ class Envelopes(NamedTuple):
     new: Integers
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Working memory for the envelope of a sentence, reused for all sentences.
 
     Each array has one element more than the sentence with the most candidates.
 
     Attributes:
-        keep: 1 for candidates that are kept, 0 for the others.
-        kept: indices of the kept candidates.
+        mask: 1 for candidates that are not dropped, 0 for the others.
+        remaining: indices of the candidates that are not dropped.
         stack: candidates on the envelope, from left to right.
         since: x from which each candidate on the stack is the best.
     """
 
-    keep: Integers
-    kept: Integers
+    mask: Integers
+    remaining: Integers
     stack: Integers
     since: Array
 
@@ -111,26 +111,26 @@ def envelopes(line: Line, point: Point, offsets: Integers) -> Envelopes:
     first, corners = np.empty(sentences, dtype=np.int64), np.empty(len(slopes))
     old, new = np.empty(len(slopes), dtype=np.int64), np.empty(len(slopes), dtype=np.int64)
     size = 1 + (offsets[1:] - offsets[:-1]).max()  # ()
-    keep, kept = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    mask, remaining = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     stack, since = np.empty(size, dtype=np.int64), np.empty(size)
-    room = Room(keep=keep, kept=kept, stack=stack, since=since)
+    workspace = Workspace(mask=mask, remaining=remaining, stack=stack, since=since)
     count = 0
     for sentence in range(sentences):
-        number = _above_chords(line, point, sentence, offsets, room)
-        if number > MANY:  # `_sort` needs only linear time afterwards
-            kept[:number] = kept[:number][np.argsort(slopes[kept[:number]], kind="mergesort")]
-        _sort(slopes, kept, number)
-        size = _envelope(slopes, heights, number, room)
+        number = _above_chords(line, point, sentence, offsets, workspace)
+        if number > INSERTION_SORT_LIMIT:  # `_sort` needs only linear time afterwards
+            remaining[:number] = remaining[:number][np.argsort(slopes[remaining[:number]], kind="mergesort")]
+        _sort(slopes, remaining, number)
+        size = _envelope(slopes, heights, number, workspace)
         first[sentence] = stack[0]
-        for place in range(1, size):
-            corners[count], old[count], new[count] = since[place], stack[place - 1], stack[place]
+        for index in range(1, size):
+            corners[count], old[count], new[count] = since[index], stack[index - 1], stack[index]
             count += 1
     return Envelopes(first=first, corners=corners[:count].copy(), old=old[:count].copy(), new=new[:count].copy())
 
 
 @compiled(_nrt=False)
-def _above_chords(line: Line, point: Point, sentence: int, offsets: Integers, room: Room) -> int:
-    """Put the candidates that are not certainly below the chords into `kept`, in list order. Returns their number."""
+def _above_chords(line: Line, point: Point, sentence: int, offsets: Integers, workspace: Workspace) -> int:
+    """Write the candidates that may be above a chord into `remaining`, in list order. Return their number."""
     start, end = offsets[sentence], offsets[sentence + 1]
     slopes, heights = line.slopes[start:end], point.heights[start:end]
     best, low, high = point.best[sentence] - start, line.lowest[sentence] - start, line.highest[sentence] - start
@@ -143,34 +143,34 @@ def _above_chords(line: Line, point: Point, sentence: int, offsets: Integers, ro
         run_right, rise_right = 1.0, 0.0
     # The best candidate is the highest point, so each chord, extended beyond it, is above all points of the other side.
     # Hence a point below both lines is below its own chord. No branches, so that the compiler can vectorize the loop.
-    for place in range(end - start):
-        run, rise = slopes[place] - slope, heights[place] - height
-        own_left, chord_left = rise * run_left, run * rise_left
-        own_right, chord_right = rise * run_right, run * rise_right
-        left = chord_left - own_left > ROUNDING * (abs(chord_left) + abs(own_left))
-        right = chord_right - own_right > ROUNDING * (abs(chord_right) + abs(own_right))
-        room.keep[place] = not (left & right)
+    for index in range(end - start):
+        run, rise = slopes[index] - slope, heights[index] - height
+        point_left, chord_left = rise * run_left, run * rise_left
+        point_right, chord_right = rise * run_right, run * rise_right
+        left = chord_left - point_left > ROUNDING * (abs(chord_left) + abs(point_left))
+        right = chord_right - point_right > ROUNDING * (abs(chord_right) + abs(point_right))
+        workspace.mask[index] = not (left & right)
     number = 0
-    for place in range(end - start):  # a candidate that is not kept is overwritten by the next one
-        room.kept[number] = start + place
-        number += room.keep[place]
+    for index in range(end - start):  # a candidate that is dropped is overwritten by the next one
+        workspace.remaining[number] = start + index
+        number += workspace.mask[index]
     return number
 
 
 @compiled(_nrt=False)
-def _sort(slopes: Array, kept: Integers, number: int) -> None:
+def _sort(slopes: Array, remaining: Integers, number: int) -> None:
     """Sort the first `number` candidates by slope, stably, by insertion."""
-    for place in range(1, number):
-        candidate, hole = kept[place], place
-        while hole and slopes[kept[hole - 1]] > slopes[candidate]:
-            kept[hole] = kept[hole - 1]
+    for index in range(1, number):
+        candidate, hole = remaining[index], index
+        while hole and slopes[remaining[hole - 1]] > slopes[candidate]:
+            remaining[hole] = remaining[hole - 1]
             hole -= 1
-        kept[hole] = candidate
+        remaining[hole] = candidate
 
 
 @compiled(_nrt=False)
-def _envelope(slopes: Array, heights: Array, number: int, room: Room) -> int:
-    r"""Put the envelope of the first `number` kept candidates, sorted by slope, on the stack and return its size.
+def _envelope(slopes: Array, heights: Array, number: int, workspace: Workspace) -> int:
+    r"""Put the envelope of the first `number` remaining candidates, sorted by slope, on the stack and return its size.
 
     The lines on the stack are the envelope so far. `since` is the x from which each is the best. A new line c is the
     steepest. If it crosses the top line b after since[b], c is best from there on (left plot). Otherwise b is never
@@ -180,9 +180,9 @@ def _envelope(slopes: Array, heights: Array, number: int, room: Room) -> int:
            \_____/             \ /
               b            b ___________
     """
-    stack, since, size = room.stack, room.since, 0
-    for place in range(number):
-        line, corner, hidden = room.kept[place], -np.inf, False
+    stack, since, size = workspace.stack, workspace.since, 0
+    for index in range(number):
+        line, corner, hidden = workspace.remaining[index], -np.inf, False
         while size:
             top = stack[size - 1]
             if slopes[line] == slopes[top]:
@@ -220,14 +220,14 @@ def sweep(envelopes: Envelopes, order: Integers, statistics: Array, sums: Array,
     """
     corners, old, new = envelopes.corners, envelopes.old, envelopes.new
     metrics = np.empty(len(corners) + 1)
-    for place in range(len(corners) + 1):
-        last = place == len(corners)
-        if not last and place and corners[order[place]] == corners[order[place - 1]]:
-            metrics[place] = -np.inf
+    for index in range(len(corners) + 1):
+        last = index == len(corners)
+        if not last and index and corners[order[index]] == corners[order[index - 1]]:
+            metrics[index] = -np.inf
         else:
-            metrics[place] = value(sums, parts, False)
+            metrics[index] = value(sums, parts, False)
         if not last:
-            corner = order[place]
+            corner = order[index]
             for column in range(len(sums)):
                 sums[column] += statistics[new[corner], column] - statistics[old[corner], column]
     return metrics

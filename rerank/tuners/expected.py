@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, minimize
 
 from features.arrays import Array
 from moses_io.files.errors import InputError, shown
-from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
+from rerank.tuners.problem import MAX_COUNT, Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ExpectedSettings:
             raise InputError(f"entropies: expected a list of numbers, found {shown(stages)}")
         for stage in stages:
             check_numbers(0, entropies=stage)
-        check_numbers(1, whole=True, most=MOST_TIMES, max_iterations=self.max_iterations)
+        check_numbers(1, integer=True, maximum=MAX_COUNT, max_iterations=self.max_iterations)
         check_numbers(0, ridge=self.ridge)
 
     @property
@@ -71,20 +71,27 @@ def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tupl
     scores = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)  # (N,): at most 0, so exp cannot overflow
     weighted = np.exp(scores)
     norms = np.add.reduceat(weighted, starts)  # (n,)
-    shares = weighted / np.repeat(norms, counts)  # (N,)
-    log_shares = scores - np.repeat(np.log(norms), counts)  # (N,)
-    expected = shares @ problem.statistics  # (formula.size,)
-    away = weights - problem.start
-    disorder = -float(shares @ log_shares) / len(starts)  # ()
-    minimized = -float(problem.formula.score(expected)) - entropy * disorder + ridge * float(away @ away)  # ()
-    gains = problem.statistics @ _slope(problem, expected) - entropy * log_shares / len(starts)  # (N,)
+    probabilities = weighted / np.repeat(norms, counts)  # (N,)
+    log_probabilities = scores - np.repeat(np.log(norms), counts)  # (N,)
+    expected = probabilities @ problem.statistics  # (formula.size,)
+    displacement = weights - problem.start
+    mean_entropy = -float(probabilities @ log_probabilities) / len(starts)  # ()
+    objective = (
+        -float(problem.formula.score(expected)) - entropy * mean_entropy + ridge * float(displacement @ displacement)
+    )  # ()
+    gains = problem.statistics @ _slope(problem, expected) - entropy * log_probabilities / len(starts)  # (N,)
     # Softmax gradient with respect to the scores: p · (gain - expected gain in the sentence).
-    pull = shares * (gains - np.repeat(np.add.reduceat(shares * gains, starts), counts))  # (N,)
-    return minimized, -candidates.sums(pull) + 2 * ridge * away  # (), (size,)
+    score_gradient = probabilities * (gains - np.repeat(np.add.reduceat(probabilities * gains, starts), counts))  # (N,)
+    return objective, -candidates.sums(score_gradient) + 2 * ridge * displacement  # (), (size,)
 
 
 def _slope(problem: Problem, sums: Array) -> Array:
-    """Return the (formula.size,) derivative of the metric by each summed statistic, by central differences."""
-    steps, score = np.diag(np.maximum(1e-4 * np.abs(sums), 1e-6)), problem.formula.score  # (formula.size, formula.size)
-    slope: Array = (score(sums + steps) - score(sums - steps)) / (2 * np.diag(steps))  # (formula.size,)
-    return slope
+    """Return the (formula.size,) derivative of the metric by each summed statistic, by central differences.
+
+    A statistic that is almost 0 has a one-sided difference, since formulas are not defined for negative statistics.
+    """
+    score, steps = problem.formula.score, np.maximum(1e-4 * np.abs(sums), 1e-6)  # (formula.size,)
+    below = np.minimum(steps, np.maximum(sums, 0))  # (formula.size,)
+    rises = score(sums + np.diag(steps)) - score(sums - np.diag(below))  # (formula.size,)
+    derivative: Array = rises / (steps + below)  # (formula.size,)
+    return derivative

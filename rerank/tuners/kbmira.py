@@ -24,7 +24,7 @@ from features.compiled import compiled
 from moses_io.files.errors import InputError, shown
 from rerank.linear.candidates import Sparse
 from rerank.metrics.formula import Parts, length, value
-from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
+from rerank.tuners.problem import MAX_COUNT, Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class KbmiraSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(1, whole=True, most=MOST_TIMES, iterations=self.iterations)
-        check_numbers(0, whole=True, seed=self.seed)
-        check_numbers(0, above=True, C=self.C, decay=self.decay)
+        check_numbers(1, integer=True, maximum=MAX_COUNT, iterations=self.iterations)
+        check_numbers(0, integer=True, seed=self.seed)
+        check_numbers(0, exclusive=True, C=self.C, decay=self.decay)
         check_numbers(0, ridge=self.ridge)
         if self.decay > 1:
             raise InputError(f"decay: expected a number above 0 and at most 1, found {shown(self.decay)}")
@@ -163,8 +163,8 @@ def _epoch(arrays: Arrays, order: Integers, state: MiraState) -> None:
             continue
         columns = _difference(arrays.dense, arrays.sparse, hope, fear, difference)
         _update(arrays, lead, columns, difference, state)
-        for place in range(len(background)):
-            background[place] = real(real(decay * background[place]) + arrays.statistics[hope, place])
+        for column in range(len(background)):
+            background[column] = real(real(decay * background[column]) + arrays.statistics[hope, column])
 
 
 @compiled()
@@ -179,8 +179,8 @@ def _hope_and_fear(arrays: Arrays, sentence: int, state: MiraState) -> tuple[int
     row = np.empty_like(background)  # (formula.size,)
     for candidate in range(start, end):
         score = _score(dense, sparse, candidate, weights)
-        for place in range(len(row)):
-            row[place] = statistics[candidate, place] + background[place]
+        for column in range(len(row)):
+            row[column] = statistics[candidate, column] + background[column]
         lead = real(value(row, parts, False) * length(row, parts))
         if candidate == start or real(score + lead) > highest:
             hope, highest, hoped = candidate, real(score + lead), lead
@@ -197,8 +197,8 @@ def _score(dense: Array, sparse: Sparse, candidate: int, weights: Array) -> floa
     size = dense.shape[1]
     for column in range(size):
         score = real(score + real(weights[column] * dense[candidate, column]))
-    for place in range(sparse.offsets[candidate], sparse.offsets[candidate + 1]):
-        score = real(score + real(weights[size + sparse.columns[place]] * sparse.values[place]))
+    for index in range(sparse.offsets[candidate], sparse.offsets[candidate + 1]):
+        score = real(score + real(weights[size + sparse.columns[index]] * sparse.values[index]))
     return score
 
 
@@ -218,8 +218,8 @@ def _difference(dense: Array, sparse: Sparse, hope: int, fear: int, difference: 
     for candidate, sign in ((hope, real(1)), (fear, real(-1))):
         for column in range(size):
             difference[column] = real(difference[column] + real(sign * dense[candidate, column]))
-        for place in range(offsets[candidate], offsets[candidate + 1]):
-            difference[size + sparse.columns[place]] += real(sign * sparse.values[place])
+        for index in range(offsets[candidate], offsets[candidate + 1]):
+            difference[size + sparse.columns[index]] += real(sign * sparse.values[index])
     return columns
 
 
@@ -227,7 +227,7 @@ def _difference(dense: Array, sparse: Sparse, hope: int, fear: int, difference: 
 def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, state: MiraState) -> None:
     """Update the weights if the margin is below the lead. Changes `state` except the background."""
     weights, totals, changed, updates = state.weights, state.totals, state.changed, state.updates
-    step, _, ridge = arrays.rates
+    max_step, _, ridge = arrays.rates
     real = weights.dtype.type
     norm = margin = real(0)
     for column in columns:
@@ -237,9 +237,9 @@ def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, s
     if not (loss > 0 and norm > 0):
         return
     updates[0] += 1
-    by = min(step, real(loss / norm))
+    step_size = min(max_step, real(loss / norm))
     for column in columns:
-        delta = real(difference[column] * by)
+        delta = real(difference[column] * step_size)
         if ridge > 0:
             delta = real((delta + ridge * (arrays.start[column] - weights[column])) / (1 + ridge))
         if weights[column] + delta < arrays.lower[column]:
@@ -247,7 +247,7 @@ def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, s
         elif weights[column] + delta > arrays.upper[column]:
             delta = real(arrays.upper[column] - weights[column])
         # The updates since the last touch, this one included, each add the old weight. This one also adds delta.
-        missed = real(updates[0] - changed[column])
-        totals[column] = real(totals[column] + real(real(missed * weights[column]) + delta))
+        pending = real(updates[0] - changed[column])
+        totals[column] = real(totals[column] + real(real(pending * weights[column]) + delta))
         weights[column] = real(weights[column] + delta)
         changed[column] = updates[0]

@@ -18,7 +18,7 @@ import numpy as np
 
 from features.arrays import Array
 from rerank.tuners import expected, kbmira, mert
-from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
+from rerank.tuners.problem import MAX_COUNT, Problem, Tuned, check_numbers
 
 THREADS = 2
 MEAN = "mean"
@@ -28,7 +28,7 @@ ALL_KNOWN, SOME_NEW = 150, 30
 """Number of sentences that the initial weights count as: if none of them is 0, and if some are 0 (new features)."""
 SEEDS = 2**32
 """Seeds wrap around to 0 at this value."""
-CLIMBS_A_RUN = 4
+CLIMBS_PER_RUN = 4
 """Climbs of mert per run of kbmira, the ratio of the default `runs` of these two tuners."""
 
 
@@ -48,8 +48,8 @@ class MeanSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(1, whole=True, most=MOST_TIMES, climbs=self.climbs)
-        check_numbers(0, whole=True, seed=self.seed)
+        check_numbers(1, integer=True, maximum=MAX_COUNT, climbs=self.climbs)
+        check_numbers(0, integer=True, seed=self.seed)
 
     @property
     def signature(self) -> str:
@@ -71,23 +71,23 @@ class AutoSettings(MeanSettings):
 
 def tune(problem: Problem, settings: MeanSettings) -> Tuned:
     """Tune weights by all tuners and return their mean."""
-    weights = several(problem, settings)[MEAN]
+    weights = tune_all(problem, settings)[MEAN]
     return Tuned(weights, problem.measure(weights))
 
 
-def names(problem: Problem) -> tuple[str, ...]:
-    """Return the keys of the weights that `several` returns for a problem."""
+def tuner_names(problem: Problem) -> tuple[str, ...]:
+    """Return the keys of the weights that `tune_all` returns for a problem."""
     points = () if problem.candidates.space.sparse else ("mert",)
     return ("kbmira", "expected", "kbmira and expected", *points, MEAN)
 
 
-def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
+def tune_all(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     """Return the (size,) weights of each tuner, of the mean of kbmira and expected, and of the mean of all, by name.
 
     Only the mean of all is interpolated with the initial weights. If there are sparse features, mert is left out
     because it does not tune them.
     """
-    runs, climbs = max(1, settings.climbs // CLIMBS_A_RUN), 0 if problem.candidates.space.sparse else settings.climbs
+    runs, climbs = max(1, settings.climbs // CLIMBS_PER_RUN), 0 if problem.candidates.space.sparse else settings.climbs
     tasks: list[Callable[[], Tuned]] = [
         partial(expected.tune, problem, expected.ExpectedSettings()),
         *(partial(kbmira.tune, problem, kbmira.KbmiraSettings(seed=seed)) for seed in _seeds(settings.seed, runs)),
@@ -100,7 +100,7 @@ def several(problem: Problem, settings: MeanSettings) -> dict[str, Array]:
     if climbs:
         weights["mert"] = average(problem, others[runs:])
     members = [weights[name] for name in MEMBERS if name in weights]
-    weights[MEAN] = drawn_to_start(problem, average(problem, members), part_of_start(problem))
+    weights[MEAN] = interpolate_with_initial(problem, average(problem, members), initial_fraction(problem))
     return weights
 
 
@@ -115,16 +115,16 @@ def average(problem: Problem, members: list[Array]) -> Array:
     return mean
 
 
-def part_of_start(problem: Problem) -> float:
+def initial_fraction(problem: Problem) -> float:
     """Return the interpolation weight of the initial weights, 0 to 1.
 
     It is count / (count + n), where count is `ALL_KNOWN` or `SOME_NEW` and n is the number of sentences.
     """
-    count = ALL_KNOWN if problem.start.all() else SOME_NEW
-    return count / (count + len(problem.candidates.sentences))
+    pseudo_count = ALL_KNOWN if problem.start.all() else SOME_NEW
+    return pseudo_count / (pseudo_count + len(problem.candidates.sentences))
 
 
-def drawn_to_start(problem: Problem, weights: Array, part: float) -> Array:
+def interpolate_with_initial(problem: Problem, weights: Array, fraction: float) -> Array:
     """Return (size,) weights interpolated with the initial weights, for features whose initial weight is not 0.
 
     The initial weights are first scaled so that, over these features, their scores have the spread of the scores of the
@@ -133,14 +133,14 @@ def drawn_to_start(problem: Problem, weights: Array, part: float) -> Array:
     Args:
         problem: the problem with the initial weights.
         weights: (size,) tuned weights.
-        part: weight of the initial weights in the interpolation, 0 to 1.
+        fraction: weight of the initial weights in the interpolation, 0 to 1.
     """
     known = problem.start != 0  # (size,)
     tuned, start = weights * known, problem.start
     spread, spread_of_start = _spread(problem, tuned), _spread(problem, start)
     if not (spread and spread_of_start):
         return weights
-    mixed = (1 - part) * tuned + part * start * spread / spread_of_start  # (size,)
+    mixed = (1 - fraction) * tuned + fraction * start * spread / spread_of_start  # (size,)
     return np.where(known, mixed, weights)  # (size,)
 
 

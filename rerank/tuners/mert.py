@@ -17,15 +17,15 @@ import numpy as np
 
 from features.arrays import Array
 from rerank.tuners.envelope import Line, Point, envelopes, outermost, sweep
-from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
+from rerank.tuners.problem import MAX_COUNT, Problem, Tuned, check_numbers
 
-LEAST_GAIN = 1e-5
+MIN_GAIN = 1e-5
 """Gain of a step, in units of the metric (0 … 1), at or below which a climb stops."""
 NOISE = 1.0
 """Relative noise on the initial weights, where a run begins."""
 NOISES = (0.1, 0.3)
 """Relative noise on the best weights so far, where a restart begins, for each of two searches."""
-BEYOND = 0.1
+OUTER_MARGIN = 0.1
 """Distance in x beyond an outermost corner of the point that represents the unbounded interval there."""
 
 
@@ -46,8 +46,8 @@ class MertSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(0, whole=True, most=MOST_TIMES, restarts=self.restarts, directions=self.directions)
-        check_numbers(0, whole=True, seed=self.seed)
+        check_numbers(0, integer=True, maximum=MAX_COUNT, restarts=self.restarts, directions=self.directions)
+        check_numbers(0, integer=True, seed=self.seed)
         check_numbers(0, ridge=self.ridge)
 
     @property
@@ -64,48 +64,50 @@ def tune(problem: Problem, settings: MertSettings) -> Tuned:
     """
     search = LineSearch(problem, settings.ridge)
     rngs = [np.random.default_rng([settings.seed, number]) for number in range(1 + len(NOISES))]
-    near = problem.start if settings.restarts else _near(problem, problem.start, NOISE, rngs[0])
-    begin = search.climb(near, rngs[0], settings.directions)
-    ends = [problem.start, begin]
+    start = problem.start if settings.restarts else _perturbed(problem, problem.start, NOISE, rngs[0])
+    first = search.climb(start, rngs[0], settings.directions)
+    ends = [problem.start, first]
     if settings.restarts:
         with ThreadPoolExecutor(len(NOISES)) as pool:
-            ends += pool.map(lambda noise, rng: _chain(search, begin, settings, noise, rng), NOISES, rngs[1:])
-    best = max(ends, key=search.worth)
+            ends += pool.map(lambda noise, rng: _restart(search, first, settings, noise, rng), NOISES, rngs[1:])
+    best = max(ends, key=search.objective)
     return Tuned(best, problem.measure(best))
 
 
-def _chain(search: "LineSearch", begin: Array, settings: MertSettings, noise: float, rng: np.random.Generator) -> Array:
+def _restart(
+    search: "LineSearch", first: Array, settings: MertSettings, noise: float, rng: np.random.Generator
+) -> Array:
     """Climb from random points near the best weights so far, `restarts` times, and return the best weights."""
-    best = begin
+    best = first
     for _ in range(settings.restarts):
-        near = _near(search.problem, best, noise, rng)
-        best = max(best, search.climb(near, rng, settings.directions), key=search.worth)
+        start = _perturbed(search.problem, best, noise, rng)
+        best = max(best, search.climb(start, rng, settings.directions), key=search.objective)
     return best
 
 
-def _near(problem: Problem, weights: Array, noise: float, rng: np.random.Generator) -> Array:
+def _perturbed(problem: Problem, weights: Array, noise: float, rng: np.random.Generator) -> Array:
     """Return weights with noise on the dense ones: relative to each weight, and to the mean absolute weight.
 
     The second noise also moves weights that are 0.
     """
-    dense, near = problem.candidates.space.dense_size, weights.copy()
+    dense, perturbed = problem.candidates.space.dense_size, weights.copy()
     if not dense:
-        return near
-    near[:dense] *= 1 + noise * rng.standard_normal(dense)
-    near[:dense] += noise * np.abs(weights[:dense]).mean() * rng.standard_normal(dense)
-    return problem.clip(near)
+        return perturbed
+    perturbed[:dense] *= 1 + noise * rng.standard_normal(dense)
+    perturbed[:dense] += noise * np.abs(weights[:dense]).mean() * rng.standard_normal(dense)
+    return problem.clip(perturbed)
 
 
 class Step(NamedTuple):
     """Best step along a direction.
 
     Attributes:
-        worth: objective at its end, the metric minus the ridge penalty.
+        objective: metric minus the ridge penalty, at its end.
         distance: x at its end.
         direction: (size,) direction.
     """
 
-    worth: float
+    objective: float
     distance: float
     direction: Array
 
@@ -132,25 +134,27 @@ class LineSearch:
         heights = self.problem.candidates.scores(weights)  # (N,)
         return Point(weights=weights, heights=heights, best=self.problem.candidates.best(heights))
 
-    def worth(self, weights: Array) -> float:
+    def objective(self, weights: Array) -> float:
         """Return the objective: the metric minus ridge times the squared distance to the initial weights."""
-        away = weights - self.problem.start
-        return self.problem.measure(weights) - self._ridge * float(away @ away)
+        displacement = weights - self.problem.start
+        return self.problem.measure(weights) - self._ridge * float(displacement @ displacement)
 
     def climb(self, weights: Array, rng: np.random.Generator, directions: int) -> Array:
-        """Repeat the best step of all axes and new random directions until the gain is at most `LEAST_GAIN`."""
-        worth = -np.inf
+        """Repeat the best step of all axes and new random directions until the gain is at most `MIN_GAIN`."""
+        objective = -np.inf
         while True:
             point = self.point(weights)
             lines = [*self._axes, *(self._random_line(rng) for _ in range(directions))]
-            step = max((self.along(point, line) for line in lines), key=lambda step: step.worth)
-            if not step.worth > worth + LEAST_GAIN:
+            step = max((self.along(point, line) for line in lines), key=lambda step: step.objective)
+            if not step.objective > objective + MIN_GAIN:
                 return weights
-            weights, worth = self.problem.clip(weights + step.distance * step.direction), step.worth
+            weights, objective = self.problem.clip(weights + step.distance * step.direction), step.objective
 
     def _random_line(self, rng: np.random.Generator) -> Line:
-        shares = rng.standard_normal(len(self._axes))  # (axes,)
-        return self.line(sum(share * axis.direction for share, axis in zip(shares, self._axes, strict=True)))  # (size,)
+        coefficients = rng.standard_normal(len(self._axes))  # (axes,)
+        return self.line(
+            sum(coefficient * axis.direction for coefficient, axis in zip(coefficients, self._axes, strict=True))
+        )  # (size,)
 
     def along(self, point: Point, line: Line) -> Step:
         """Return the best step from the point along the line.
@@ -164,22 +168,27 @@ class LineSearch:
         corners = found.corners[order]  # (corners,)
         sums = problem.statistics[found.first].sum(axis=0)  # (formula.size,)
         metrics = sweep(found, order, problem.statistics, sums, problem.formula.parts)  # (corners + 1,)
-        points = _points(corners, *self._reach(weights, direction))
-        here = int(np.searchsorted(corners, 0.0))
-        on_corner = here < len(corners) and corners[here] == 0  # candidates tie at x = 0, which is in no interval
+        points = _points(corners, *self._feasible_range(weights, direction))
+        current = int(np.searchsorted(corners, 0.0))
+        on_corner = current < len(corners) and corners[current] == 0  # candidates tie at x = 0, which is in no interval
         # Bounds may leave x = 0 as the only point of its interval.
-        points[here] = 0.0 if np.isnan(points[here]) and not on_corner else points[here]
-        metric = problem.formula.score(problem.statistics[point.best].sum(axis=0)) if on_corner else metrics[here]  # ()
-        away = weights - problem.start
+        points[current] = 0.0 if np.isnan(points[current]) and not on_corner else points[current]
+        metric = (
+            problem.formula.score(problem.statistics[point.best].sum(axis=0)) if on_corner else metrics[current]
+        )  # ()
+        displacement = weights - problem.start
         with np.errstate(over="ignore", invalid="ignore"):  # distant points overflow and get -inf below
-            along, square = 2 * (away @ direction), direction @ direction  # (), ()
-            costs = (away @ away) + points * (along + points * square)  # (corners + 1,)
-            worths = np.where(np.isfinite(costs), metrics - self._ridge * costs, -np.inf)  # (corners + 1,)
-        best, stay = int(np.argmax(worths)), float(metric - self._ridge * (away @ away))
-        distance = float(points[best]) if worths[best] > stay else 0.0
-        return Step(worth=max(float(worths[best]), stay), distance=distance, direction=direction)
+            linear, quadratic = 2 * (displacement @ direction), direction @ direction  # (), ()
+            squares = (displacement @ displacement) + points * (linear + points * quadratic)  # (corners + 1,)
+            objectives = np.where(np.isfinite(squares), metrics - self._ridge * squares, -np.inf)  # (corners + 1,)
+        best, current_objective = (
+            int(np.argmax(objectives)),
+            float(metric - self._ridge * (displacement @ displacement)),
+        )
+        distance = float(points[best]) if objectives[best] > current_objective else 0.0
+        return Step(objective=max(float(objectives[best]), current_objective), distance=distance, direction=direction)
 
-    def _reach(self, weights: Array, direction: Array) -> tuple[float, float]:
+    def _feasible_range(self, weights: Array, direction: Array) -> tuple[float, float]:
         """Return the smallest and the largest x for which the weights are within their bounds."""
         moving = direction != 0
         ends = [(bound[moving] - weights[moving]) / direction[moving] for bound in self._bounds]  # (moving,)
@@ -190,9 +199,13 @@ def _points(corners: Array, lowest: float, highest: float) -> Array:
     """Return a (corners + 1,) point in each interval of x between corners.
 
     It is the middle of the interval within `lowest` … `highest`. The unbounded outermost intervals are cut off at
-    2 · `BEYOND` from their corners. An interval that is empty or out of bounds gets nan.
+    2 · `OUTER_MARGIN` from their corners. An interval that is empty or out of bounds gets nan.
     """
     starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)  # (corners + 1,)
-    starts[0], ends[-1] = (corners[0] - 2 * BEYOND, corners[-1] + 2 * BEYOND) if len(corners) else (-BEYOND, BEYOND)
+    starts[0], ends[-1] = (
+        (corners[0] - 2 * OUTER_MARGIN, corners[-1] + 2 * OUTER_MARGIN)
+        if len(corners)
+        else (-OUTER_MARGIN, OUTER_MARGIN)
+    )
     starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)  # (corners + 1,)
     return np.where(starts < ends, (starts + ends) / 2, np.nan)  # (corners + 1,)

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from features.arrays import Array, Integers
 from moses_io.files.errors import InputError
-from rerank.tuners.problem import MOST_TIMES, Problem, Tuned, check_numbers
+from rerank.tuners.problem import MAX_COUNT, Problem, Tuned, check_numbers
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class ProSettings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        check_numbers(1, whole=True, most=MOST_TIMES, pairs=self.pairs, max_pairs=self.max_pairs)
-        check_numbers(0, whole=True, seed=self.seed)
-        check_numbers(0, above=True, min_difference=self.min_difference, ridge=self.ridge)
+        check_numbers(1, integer=True, maximum=MAX_COUNT, pairs=self.pairs, max_pairs=self.max_pairs)
+        check_numbers(0, integer=True, seed=self.seed)
+        check_numbers(0, exclusive=True, min_difference=self.min_difference, ridge=self.ridge)
 
     @property
     def signature(self) -> str:
@@ -74,13 +74,13 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
     kept = np.ones(len(problem.start), dtype=bool)
     while kept.any():
         columns, weights = differences[:, kept], problem.clip(np.zeros(len(kept)))  # (P, kept), (size,)
-        both, answers = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])  # (2 P, kept), (2 P,)
+        rows, labels = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])  # (2 P, kept), (2 P,)
         classifier: Any = LogisticRegression(C=1 / settings.ridge, fit_intercept=False, max_iter=1000)
-        weights[kept] = classifier.fit(both, answers).coef_[0]
-        beyond = weights != problem.clip(weights)
-        if not beyond.any():
+        weights[kept] = classifier.fit(rows, labels).coef_[0]
+        out_of_bounds = weights != problem.clip(weights)
+        if not out_of_bounds.any():
             return weights
-        kept &= ~beyond
+        kept &= ~out_of_bounds
     return problem.clip(np.zeros(len(kept)))
 
 
@@ -97,7 +97,7 @@ def _sample(problem: Problem, settings: ProSettings) -> tuple[Integers, Integers
         drawn = order[rng.integers(0, end - start, size=(settings.pairs, 2))]  # (pairs, 2)
         lead = metrics[drawn[:, 0]] - metrics[drawn[:, 1]]  # (pairs,)
         enough = np.flatnonzero(np.abs(lead) >= settings.min_difference)  # (enough,)
-        most = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.max_pairs]]  # (kept,)
-        pairs.append(np.where(lead[most, None] > 0, drawn[most], drawn[most, ::-1]))  # (kept, 2)
+        selected = enough[np.argsort(-np.abs(lead[enough]), kind="stable")[: settings.max_pairs]]  # (kept,)
+        pairs.append(np.where(lead[selected, None] > 0, drawn[selected], drawn[selected, ::-1]))  # (kept, 2)
     better, worse = np.concatenate(pairs).T  # (P,), (P,)
     return better, worse

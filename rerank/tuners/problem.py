@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from features.arrays import Array, Integers
+from features.arrays import Array, Integers, row_products
 from moses_io.files.errors import InputError, shown
 from rerank.linear.candidates import Candidates, FeatureSpace, spread
 from rerank.metrics.formula import Formula
 
-MOST = 10**18
+MAX_SETTING = 10**18
 """Maximum value of a setting."""
-MOST_TIMES = 10**6
+MAX_COUNT = 10**6
 """Maximum value of a setting that is a number of iterations or items."""
-LEAST_FROZEN = 0.01
+MIN_FROZEN_WEIGHT = 0.01
 """Lower bound of the weight of the frozen column, relative to its initial weight."""
 SPREAD_OF_SCORES = 0.3
 """Standard deviation within sentences of the scores under the scaled initial weights, about the decoder's own."""
@@ -71,10 +71,10 @@ class Problem:
         """Return the (dense,) pooled standard deviation of each dense feature within sentences, 0 if constant there."""
         return spread(self.candidates.dense, self.candidates.offsets)
 
-    def of(self, sentences: Integers) -> "Problem":
+    def subset(self, sentences: Integers) -> "Problem":
         """Return the problem for some of the sentences, given by their indices in the list."""
         statistics = self.statistics[self.candidates.rows_of(sentences)]  # (N, formula.size)
-        return replace(self, candidates=self.candidates.of(sentences), statistics=statistics)
+        return replace(self, candidates=self.candidates.subset(sentences), statistics=statistics)
 
 
 @dataclass(frozen=True)
@@ -109,28 +109,30 @@ class ScaledProblem:
         spread = problem.spread()
         fixed = (lower == upper)[: space.dense_size]  # (dense,)
         tuned = (spread > 0) & ~fixed  # (dense,)
-        every_sparse = np.ones(len(space.sparse))
-        self._chosen = np.concatenate([tuned, every_sparse.astype(bool)])  # (size,)
+        ones = np.ones(len(space.sparse))
+        self._tuned_columns = np.concatenate([tuned, ones.astype(bool)])  # (size,)
         self._scale = _scale(problem, self._start)
-        self._units = np.concatenate([spread[tuned], every_sparse]) * self._scale  # (chosen,)
+        self._units = np.concatenate([spread[tuned], ones]) * self._scale  # (chosen,)
         columns = candidates.dense[:, tuned] / spread[tuned]  # (N, tuned)
-        start, low, high = (each[self._chosen] * self._units for each in (self._start, lower, upper))  # (chosen,)
+        start, low, high = (
+            each[self._tuned_columns] * self._units for each in (self._start, lower, upper)
+        )  # (chosen,)
         weighted = self._start[: space.dense_size][fixed]  # (fixed,)
         self._frozen, self._anchor = bool(weighted.any()), None
         # The anchor, the index of the frozen column, exists only if the frozen features affect the ranking.
         if (spread[fixed] * weighted != 0).any():
             self._anchor = int(tuned.sum())
-            columns = np.column_stack([columns, candidates.dense[:, fixed] @ weighted])  # (N, tuned + 1)
-            added = np.array([1.0, LEAST_FROZEN, np.inf]) * self._scale
+            columns = np.column_stack([columns, row_products(candidates.dense[:, fixed], weighted)])  # (N, tuned + 1)
+            added = np.array([1.0, MIN_FROZEN_WEIGHT, np.inf]) * self._scale
             start, low, high = np.insert(np.stack([start, low, high]), self._anchor, added, axis=1)  # (chosen + 1,)
-        inner = FeatureSpace((("inside", columns.shape[1]),), space.sparse)
-        scaled = replace(candidates, space=inner, dense=columns)
+        scaled_space = FeatureSpace((("inside", columns.shape[1]),), space.sparse)
+        scaled = replace(candidates, space=scaled_space, dense=columns)
         self.problem = replace(problem, candidates=scaled, start=start, lower=low, upper=high)
 
     @property
     def tunable(self) -> bool:
         """Whether there is anything to tune."""
-        return bool(self._chosen.any())
+        return bool(self._tuned_columns.any())
 
     def mean(self, tuned: Sequence[Array]) -> Array:
         """Return the (size,) mean of weights from a tuner, as weights of the original problem.
@@ -142,22 +144,22 @@ class ScaledProblem:
         Args:
             tuned: (columns,) weights of the scaled problem, of each run.
         """
-        outside = [self._outside(weights) for weights in tuned]
+        unscaled = [self._unscaled(weights) for weights in tuned]
         if self._frozen:
-            mean: Array = np.mean(outside, axis=0)  # (size,)
+            mean: Array = np.mean(unscaled, axis=0)  # (size,)
             return mean
-        return self._space.normalized(np.mean([self._space.normalized(each) for each in outside], axis=0))  # (size,)
+        return self._space.normalized(np.mean([self._space.normalized(each) for each in unscaled], axis=0))  # (size,)
 
-    def _outside(self, weights: Array) -> Array:
+    def _unscaled(self, weights: Array) -> Array:
         """Return weights of the scaled problem as (size,) weights of the original problem."""
         if self._anchor is not None:
             weights = np.delete(weights, self._anchor) * self._scale / weights[self._anchor]  # (chosen,)
-        outside = self._start.copy()
-        outside[self._chosen] = weights / self._units  # (chosen,)
-        return outside
+        unscaled = self._start.copy()
+        unscaled[self._tuned_columns] = weights / self._units  # (chosen,)
+        return unscaled
 
 
-def divided_initial_weights(problem: Problem) -> Array:
+def normalized_initial_weights(problem: Problem) -> Array:
     """Return the (size,) initial weights, normalized as tuned weights are."""
     scaled = ScaledProblem(problem)
     return scaled.mean([scaled.problem.start])
@@ -172,20 +174,26 @@ def _scale(problem: Problem, start: Array) -> float:
     return SPREAD_OF_SCORES / spread if spread > 0 else 1.0
 
 
-def check_numbers(bound: int, whole: bool = False, above: bool = False, most: int = MOST, **settings: object) -> None:
+def check_numbers(
+    minimum: int, integer: bool = False, exclusive: bool = False, maximum: int = MAX_SETTING, **settings: object
+) -> None:
     """Raise `InputError` if a setting is not a number in a range.
 
     Args:
-        bound: smallest value.
-        whole: whether the number must be an integer.
-        above: whether `bound` itself is not allowed.
-        most: largest value.
+        minimum: smallest value.
+        integer: whether the number must be an integer.
+        exclusive: whether `minimum` itself is not allowed.
+        maximum: largest value.
         **settings: values by name.
     """
-    expected = f"a {'whole ' if whole else ''}number {'above' if above else 'from'} {bound}"
+    expected = f"a {'whole ' if integer else ''}number {'above' if exclusive else 'from'} {minimum}"
     for name, value in settings.items():
-        kinds = int if whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not (value > bound if above else value >= bound):
+        kinds = int if integer else (int, float)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, kinds)
+            or not (value > minimum if exclusive else value >= minimum)
+        ):
             raise InputError(f"{name}: expected {expected}, found {shown(value)}")
-        if value > most:
-            raise InputError(f"{name}: expected {expected} and at most {most:.0e}, found {shown(value)}")
+        if value > maximum:
+            raise InputError(f"{name}: expected {expected} and at most {maximum:.0e}, found {shown(value)}")

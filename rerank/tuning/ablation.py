@@ -21,7 +21,7 @@ from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import FOLDS, cross_validated, without
 from rerank.tuning.tuning_set import Lists, TuningSet, read_problem
 
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 """Maximum size of a file of results. It is large because a file can have many sparse weights."""
 
 BASE, EVERY = "Moses' features", "all features"
@@ -101,14 +101,16 @@ def write_column(test: Lists, metric: Metric, ablation: str, output: str) -> Non
         ablation: path of the file that `write_ablation` wrote, with the weights.
         output: path of the JSON file.
     """
-    weights = read_record(ablation, _DevFile, MOST_BYTES).weights
+    weights = read_record(ablation, _DevFile, MAX_BYTES).weights
     _write(output, score_test(test.read(metric), weights, metric))
 
 
 def read_ablation(paths: Mapping[str, str]) -> Ablation:
     """Read the JSON files of an ablation, given by the names of their data sets, dev first."""
-    dev = read_record(paths["dev"], _DevFile, MOST_BYTES)
-    tests = {of: read_record(path, _File, MOST_BYTES).column for of, path in paths.items() if of != "dev"}
+    dev = read_record(paths["dev"], _DevFile, MAX_BYTES)
+    tests = {
+        data_set: read_record(path, _File, MAX_BYTES).column for data_set, path in paths.items() if data_set != "dev"
+    }
     return Ablation(dev.how, {"dev": dev.column, **tests})
 
 
@@ -129,11 +131,13 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
         The cross-validated score of each set of features, and the weights tuned on all of dev, by set.
     """
     once = tuning.once
-    every = np.concatenate(list(new.values()))  # (columns,)
-    left_out: dict[str, Integers] = {BASE: every}  # each (columns,)
-    left_out |= {f"+ {name}": np.setdiff1d(every, own) for name, own in new.items()}
+    all_new = np.concatenate(list(new.values()))  # (columns,)
+    left_out: dict[str, Integers] = {BASE: all_new}  # each (columns,)
+    left_out |= {f"+ {name}": np.setdiff1d(all_new, columns_of_feature) for name, columns_of_feature in new.items()}
     left_out |= {EVERY: np.array([], dtype=np.int64)}
-    left_out |= {f"without {name}": own for name, own in new.items()} if len(new) > 1 else {}
+    left_out |= (
+        {f"without {name}": columns_of_feature for name, columns_of_feature in new.items()} if len(new) > 1 else {}
+    )
     chosen: dict[str, Array] = {}
     weights: dict[str, Weights] = {}
     with progress_bar("ablate", (folds + 1) * len(left_out), whole=True) as bar:
@@ -148,11 +152,13 @@ def ablate(dev: Problem, tuning: Tuning, new: dict[str, Integers], folds: int) -
 def log_ablation(problem: Problem, tuning: Tuning, folds: int) -> None:
     """Log the cross-validated loss without each feature, with the other features tuned again, largest loss first."""
     columns = problem.candidates.space.columns_by_feature
-    left_out = {EVERY: np.array([], dtype=np.int64)} | {f"without {name}": own for name, own in columns.items()}
+    left_out = {EVERY: np.array([], dtype=np.int64)} | {
+        f"without {name}": columns_of_feature for name, columns_of_feature in columns.items()
+    }
     with progress_bar("folds", folds * len(left_out)) as bar:
         chosen = {
-            name: cross_validated(without(problem, own), tuning, folds, bar)[0]  # (n, formula.size)
-            for name, own in left_out.items()
+            name: cross_validated(without(problem, columns_of_feature), tuning, folds, bar)[0]  # (n, formula.size)
+            for name, columns_of_feature in left_out.items()
         }
     column = _compare(chosen, problem.formula.score)
     every = column.pop(EVERY).score
@@ -163,17 +169,17 @@ def log_ablation(problem: Problem, tuning: Tuning, folds: int) -> None:
 
 def score_test(test: TuningSet, weights: Mapping[str, Weights], metric: Metric) -> Column:
     """Return the scores of several weights, given by set of features, on a list that they were not tuned on."""
-    chosen = {name: test.chosen(own) for name, own in weights.items()}  # each (n, formula.size)
+    chosen = {name: test.chosen(set_weights) for name, set_weights in weights.items()}  # each (n, formula.size)
     return _compare(chosen, metric.formula.score)
 
 
 def _compare(chosen: Mapping[str, Array], score: Callable[[Array], Array]) -> Column:
     """Return scores and p-values from the (n, formula.size) statistics of the candidates chosen by each set."""
     column = {}
-    for name, mine in chosen.items():
-        other = chosen.get(against(name))
-        p = None if other is None else p_value(score, mine, other)
-        column[name] = SetScore(100 * float(score(mine.sum(axis=0))), p)  # ()
+    for name, statistics in chosen.items():
+        baseline = chosen.get(against(name))
+        p = None if baseline is None else p_value(score, statistics, baseline)
+        column[name] = SetScore(100 * float(score(statistics.sum(axis=0))), p)  # ()
     return column
 
 
@@ -197,7 +203,7 @@ def write_table(paths: Mapping[str, str], outputs: Sequence[str]) -> None:
         {
             "name": name,
             "against": against(name),
-            "sets": {of: asdict(column[name]) for of, column in ablation.columns.items()},
+            "sets": {data_set: asdict(column[name]) for data_set, column in ablation.columns.items()},
         }
         for name in ablation.columns["dev"]
     ]
@@ -218,7 +224,7 @@ def ablation_title(ablation: Ablation) -> str:
 
 def ablation_cells(ablation: Ablation) -> list[list[str]]:
     """Return the cells of the table, head first: one row per set of features, two columns per data set."""
-    heads = {of: of for of in ablation.columns} | {"dev": "dev, cross-validated"}
+    heads = {data_set: data_set for data_set in ablation.columns} | {"dev": "dev, cross-validated"}
     rows = [["features", *(cell for head in heads.values() for cell in (head, "p"))]]
     for name in ablation.columns["dev"]:
         row = [name]

@@ -28,7 +28,7 @@ from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value as significance
 from rerank.tuners import expected, mean
 from rerank.tuners.mean import MEAN
-from rerank.tuners.problem import Problem, ScaledProblem, divided_initial_weights
+from rerank.tuners.problem import Problem, ScaledProblem, normalized_initial_weights
 from rerank.tuners.table import AUTO, Tuning
 from rerank.tuning.folds import LIKELY, CrossValidation, compare, partition, without
 from rerank.tuning.gain import ComparedTuner
@@ -49,7 +49,7 @@ class Method:
     """A method to find weights: a tuner, or the mean of several tuners' weights, optionally without some features.
 
     Attributes:
-        tuner: a key of `rerank.tuners.mean.several` or of `LARGER_RIDGE`, or `INITIAL` for the initial weights.
+        tuner: a key of `rerank.tuners.mean.tune_all` or of `LARGER_RIDGE`, or `INITIAL` for the initial weights.
         dropped: labels of the omitted features.
         retuned: whether the other features are tuned without the dropped ones. If False, the dropped weights are set
             to 0 after a tuning with all features.
@@ -92,7 +92,7 @@ class Tunings:
     def weights(self, method: Method, excluded: frozenset[int] = frozenset()) -> Array:
         """Return the (size,) weights of a method, tuned without the `excluded` folds."""
         if method.tuner == INITIAL:
-            return divided_initial_weights(self.problem)
+            return normalized_initial_weights(self.problem)
         key = (method.dropped if method.retuned else (), excluded)
         if key not in self._tuned:
             self._tuned[key] = self._tune(*key)
@@ -112,11 +112,11 @@ class Tunings:
     def _tune(self, dropped: tuple[str, ...], excluded: frozenset[int]) -> dict[str, Array]:
         """Return the weights of all tuners by name. If features are dropped, `LARGER_RIDGE` is not run."""
         problem = without(self.problem, self._columns_of(dropped)) if dropped else self.problem
-        kept = [part for number, part in enumerate(self.parts()) if number not in excluded]
-        scaled = ScaledProblem(problem.of(np.sort(np.concatenate(kept))))  # (kept sentences,)
+        training_parts = [part for number, part in enumerate(self.parts()) if number not in excluded]
+        scaled = ScaledProblem(problem.subset(np.sort(np.concatenate(training_parts))))  # (kept sentences,)
         if not scaled.tunable:
-            return dict.fromkeys((*mean.names(problem), *LARGER_RIDGE), scaled.mean([scaled.problem.start]))
-        weights = mean.several(scaled.problem, self.settings)
+            return dict.fromkeys((*mean.tuner_names(problem), *LARGER_RIDGE), scaled.mean([scaled.problem.start]))
+        weights = mean.tune_all(scaled.problem, self.settings)
         for name, ridge in {} if dropped else LARGER_RIDGE.items():
             weights[name] = expected.tune(scaled.problem, expected.ExpectedSettings(ridge=ridge)).weights
         return {name: scaled.mean([each]) for name, each in weights.items()}
@@ -140,7 +140,7 @@ class HeldOut:
         self.parts = partition(len(other.candidates.sentences), tunings.folds) if other else tunings.parts()
         self.compares_initial = other is not None or bool(tunings.columns)
         self._score = tunings.problem.formula.score
-        self._problems = [] if other else [tunings.problem.of(part) for part in self.parts]
+        self._problems = [] if other else [tunings.problem.subset(part) for part in self.parts]
         self._chosen: dict[Method, Array] = {}
 
     def fold(self, method: Method, number: int, excluded: int | None = None) -> Array:
@@ -155,8 +155,8 @@ class HeldOut:
                     space.weights(self._tunings.weights(method))
                 )  # (n, formula.size)
             return self._chosen[method][self.parts[number]]
-        unknown = frozenset([number] if excluded is None else [number, excluded])
-        return self._problems[number].chosen(self._tunings.weights(method, unknown))
+        left_out = frozenset([number] if excluded is None else [number, excluded])
+        return self._problems[number].chosen(self._tunings.weights(method, left_out))
 
     def rest(self, method: Method, excluded: int | None) -> Array:
         """Return the (m, formula.size) statistics of the choices of a method in all folds except `excluded`.
@@ -174,10 +174,10 @@ class HeldOut:
         """Return the p-value of the difference between two methods on all folds except `excluded`."""
         return significance(self._score, self.rest(method, excluded), self.rest(other, excluded))
 
-    def better(self, method: Method, other: Method, excluded: int | None, most: float) -> bool:
-        """Return whether a method beats another on all folds except `excluded`, with a p-value below `most`."""
+    def better(self, method: Method, other: Method, excluded: int | None, max_p_value: float) -> bool:
+        """Return whether a method beats another on all folds except `excluded`, with a p-value below `max_p_value`."""
         higher = self.score(method, excluded) > self.score(other, excluded)
-        return higher and self.p_value(method, other, excluded) < most
+        return higher and self.p_value(method, other, excluded) < max_p_value
 
     def nested(self, choose: Callable[[int], Method]) -> Array:
         """Return the (n, formula.size) statistics in nested cross-validation, in the order of the sentences.
@@ -254,14 +254,16 @@ def _methods(tunings: Tunings, held_out: HeldOut, excluded: int | None) -> list[
     Alternatives are single tuners, a larger ridge, the mean without the new features, and the mean without the harmful
     features. A new feature is harmful if the score rises when its weight is set to 0 and the others stay as they are.
     """
-    new, usual = tuple(tunings.columns), held_out.score(Method(MEAN), excluded)
-    harmful = tuple(label for label in new if held_out.score(Method(MEAN, (label,), retuned=False), excluded) > usual)
-    fewer = [Method(MEAN, new, called="the new features")] if new else []
-    fewer += [Method(MEAN, harmful)] if harmful not in ((), new) else []
+    new, mean_score = tuple(tunings.columns), held_out.score(Method(MEAN), excluded)
+    harmful = tuple(
+        label for label in new if held_out.score(Method(MEAN, (label,), retuned=False), excluded) > mean_score
+    )
+    with_fewer_features = [Method(MEAN, new, called="the new features")] if new else []
+    with_fewer_features += [Method(MEAN, harmful)] if harmful not in ((), new) else []
     return [
         Method(MEAN),
-        *(Method(name) for name in (*mean.names(tunings.problem), *LARGER_RIDGE) if name != MEAN),
-        *fewer,
+        *(Method(name) for name in (*mean.tuner_names(tunings.problem), *LARGER_RIDGE) if name != MEAN),
+        *with_fewer_features,
     ]
 
 
@@ -270,9 +272,12 @@ def _best(held_out: HeldOut, methods: list[Method], excluded: int | None) -> Met
 
     The initial weights replace this method if they can be compared and are better with a p-value below `LIKELY`.
     """
-    usual, start = methods[0], Method(INITIAL)
-    leaders = sorted(methods[1:], key=lambda method: -held_out.score(method, excluded))
-    best = next((method for method in leaders if held_out.better(method, usual, excluded, SURE / len(leaders))), usual)
+    default, start = methods[0], Method(INITIAL)
+    alternatives = sorted(methods[1:], key=lambda method: -held_out.score(method, excluded))
+    best = next(
+        (method for method in alternatives if held_out.better(method, default, excluded, SURE / len(alternatives))),
+        default,
+    )
     return start if held_out.compares_initial and held_out.better(start, best, excluded, LIKELY) else best
 
 
@@ -314,10 +319,10 @@ def choose_and_log(
 def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
     """Read the lists to choose on. Raises `InputError` if their dense features differ from the tuning set's."""
     tuning_set = other.read(metric)
-    own, others = dict(space.dense), dict(tuning_set.candidates.space.dense)
-    for name in (*own, *others):
-        if own.get(name, 0) != others.get(name, 0):
-            here, there = (counted(values.get(name, 0), "value") for values in (others, own))
+    own_counts, other_counts = dict(space.dense), dict(tuning_set.candidates.space.dense)
+    for name in (*own_counts, *other_counts):
+        if own_counts.get(name, 0) != other_counts.get(name, 0):
+            here, there = (counted(values.get(name, 0), "value") for values in (other_counts, own_counts))
             where = ", ".join(other.nbest)
             raise InputError(f"{where}: feature {shown(name)} has {here} here and {there} in the list to tune on")
     return tuning_set

@@ -125,8 +125,8 @@ def cross_validated(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> t
     """
     statistics = np.zeros((len(problem.candidates.sentences), problem.formula.size))
     tuned = []
-    for held, weights in fold_weights(problem, tuning, folds):
-        statistics[held] = problem.of(held).chosen(weights)  # (held, formula.size)
+    for held_out, weights in fold_weights(problem, tuning, folds):
+        statistics[held_out] = problem.subset(held_out).chosen(weights)  # (held, formula.size)
         tuned.append(weights)
         bar.advance(1, "")
     return statistics, tuple(tuned)
@@ -135,8 +135,8 @@ def cross_validated(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> t
 def fold_weights(problem: Problem, tuning: Tuning, folds: int) -> Iterator[tuple[Integers, Array]]:
     """Yield the sentence indices of each fold and the (size,) weights tuned on the other folds."""
     sentences = len(problem.candidates.sentences)
-    for held in partition(sentences, folds):
-        yield held, run(problem.of(np.setdiff1d(np.arange(sentences), held)), tuning).weights
+    for held_out in partition(sentences, folds):
+        yield held_out, run(problem.subset(np.setdiff1d(np.arange(sentences), held_out)), tuning).weights
 
 
 def check_folds(folds: int, sentences: int) -> None:
@@ -170,5 +170,5 @@ def without(problem: Problem, columns: Integers) -> Problem:
     lower[columns[columns < size]] = upper[columns[columns < size]] = 0
     kept = ~np.isin(candidates.sparse.columns + size, columns)
     sparse = candidates.sparse._replace(values=candidates.sparse.values * kept)
-    left = replace(candidates, dense=dense, sparse=sparse)
-    return replace(problem, candidates=left, start=start, lower=lower, upper=upper)
+    remaining = replace(candidates, dense=dense, sparse=sparse)
+    return replace(problem, candidates=remaining, start=start, lower=lower, upper=upper)

@@ -15,7 +15,7 @@ from rerank.linear.weights import load_weights
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import partition
-from rerank.tuning.tune import compilation_shown, settle
+from rerank.tuning.tune import compilation_shown, make_tuning
 from rerank.tuning.tuning_set import Lists, read_problem
 
 SIZES = (10, 20, 30, 50)
@@ -84,7 +84,7 @@ def choose_shortlist(
         InputError: as `read_problem`.
     """
     start, tuned = weights
-    tuning = settle({"metric": metric, "tuner": "kbmira", "runs": 1})  # one run, as there are many tunings
+    tuning = make_tuning({"metric": metric, "tuner": "kbmira", "runs": 1})  # one run, as there are many tunings
     (entire, _), (problem, _) = (read_problem(lists, start, tuning) for lists in (whole, scored))
     folds = min(folds, len(problem.candidates.sentences))
     compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 < folds else ()
@@ -118,12 +118,12 @@ def _compare(
     sentences, formula = len(problem.candidates.sentences), problem.formula
     statistics = {size: np.zeros((sentences, formula.size)) for size in sizes}
     with progress_bar("compare sizes", folds) as bar:
-        for held in partition(sentences, folds):
-            rest = np.setdiff1d(np.arange(sentences), held)
-            first = entire.candidates.space.weights(run(entire.of(rest), tuning).weights)
+        for held_out in partition(sentences, folds):
+            rest = np.setdiff1d(np.arange(sentences), held_out)
+            first = entire.candidates.space.weights(run(entire.subset(rest), tuning).weights)
             for size in sizes:
                 shorter = shortened(problem, first, size)
-                statistics[size][held] = shorter.of(held).chosen(run(shorter.of(rest), tuning).weights)
+                statistics[size][held_out] = shorter.subset(held_out).chosen(run(shorter.subset(rest), tuning).weights)
             bar.advance(1, "")
     for size in sizes:
         yield SizeScore(size, 100 * float(formula.score(statistics[size].sum(axis=0))))  # ()
@@ -132,7 +132,8 @@ def _compare(
 def shortened(problem: Problem, weights: Weights, size: int) -> Problem:
     """Return the problem with the `size` best candidates of each sentence under weights by feature name.
 
-    A feature without a weight does not count. Ties are in the order of the list.
+    A feature without a weight does not count. Ties are in the order of the list. `Shortlist` also selects the candidate
+    with Moses' highest total, which is not in the problem.
     """
     candidates = problem.candidates
     counts = np.diff(candidates.offsets)  # (n,)

@@ -17,7 +17,7 @@ from rerank import __version__
 from rerank.linear.weights import INITIAL, load_weight_file, log_unmatched, with_unseen
 from rerank.metrics.metric import Metric
 from rerank.tuners import moses
-from rerank.tuners.problem import MOST_TIMES, Problem, check_numbers, divided_initial_weights
+from rerank.tuners.problem import MAX_COUNT, Problem, check_numbers, normalized_initial_weights
 from rerank.tuners.table import AUTO, RENAMED, TUNERS, TunerKind, Tuning, run
 from rerank.tuning.ablation import log_ablation
 from rerank.tuning.auto import Choice, choose_and_log
@@ -51,7 +51,7 @@ def compilation_shown() -> Iterator[None]:
         yield
 
 
-def settle(values: dict[str, Any]) -> Tuning:
+def make_tuning(values: dict[str, Any]) -> Tuning:
     """Return a `Tuning` from values by name, with defaults for the rest.
 
     Args:
@@ -60,35 +60,35 @@ def settle(values: dict[str, Any]) -> Tuning:
     Raises:
         InputError: a name is unknown or a value is invalid.
     """
-    shared = [each.name for each in fields(Tuning) if each.name != "settings"]
-    own = {name: value for name, value in values.items() if name in shared}
-    others = {name: value for name, value in values.items() if name not in shared}
-    parity = own.get("parity", "")
-    tuner = own.get("tuner", "kbmira" if parity else "mean")
+    shared_names = [each.name for each in fields(Tuning) if each.name != "settings"]
+    shared_values = {name: value for name, value in values.items() if name in shared_names}
+    tuner_values = {name: value for name, value in values.items() if name not in shared_names}
+    parity = shared_values.get("parity", "")
+    tuner = shared_values.get("tuner", "kbmira" if parity else "mean")
     for name in ("sign", "freeze"):
-        names = own.setdefault(name, ())
+        names = shared_values.setdefault(name, ())
         if not (isinstance(names, (list, tuple)) and all(isinstance(each, str) for each in names)):
             raise InputError(f"{name}: expected a list of names, found {shown(names)}")
-        own[name] = tuple(names)
+        shared_values[name] = tuple(names)
     if not isinstance(tuner, str) or tuner not in TUNERS:
         raise InputError(f"tuner: unknown tuner {shown(tuner)}{nearest(str(tuner), list(TUNERS))}")
     kind = TUNERS[tuner]
     if parity and tuner == "kbmira":
-        others = {"C": moses.STEP} | others
+        tuner_values = {"C": moses.STEP} | tuner_values
     known = setting_names(kind)
-    for name in others:
+    for name in tuner_values:
         owners = [other for other, row in TUNERS.items() if name in setting_names(row)]
         if name not in known and owners:
             raise InputError(
                 f"unknown key {shown(name)} for the tuner {tuner}. It is for the tuners {', '.join(owners)}"
             )
         if name not in known:
-            hint = f". It is now {RENAMED[name]}" if name in RENAMED else nearest(name, [*known, *shared])
+            hint = f". It is now {RENAMED[name]}" if name in RENAMED else nearest(name, [*known, *shared_names])
             raise InputError(f"unknown key {shown(name)}{hint}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
-    tuning = Tuning(**(defaults | own), settings=kind.settings(**others))
+    tuning = Tuning(**(defaults | shared_values), settings=kind.settings(**tuner_values))
     Metric(tuning.metric)
-    check_numbers(1, whole=True, most=MOST_TIMES, runs=tuning.runs)
+    check_numbers(1, integer=True, maximum=MAX_COUNT, runs=tuning.runs)
     if tuning.tuner == AUTO and tuning.runs > 1:
         raise InputError(f"runs: {AUTO} tunes once. Set climbs=40 for more of mert and kbmira")
     if tuning.parity not in ("", "moses"):
@@ -205,9 +205,9 @@ def _find(
         )
     if not (fold_settings.fallback and validated and validated.keeps_initial):
         return tuned.weights, validated, None, []
-    kept = f"{INITIAL} are kept: weights with the new features score lower in cross-validation"
-    log.info(f"{kept} ({INITIAL}: {100 * (validated.initial or 0):.2f}, p {validated.p_initial:.4f})")
-    return divided_initial_weights(problem), replace(validated, weights=()), None, [kept]
+    comment = f"{INITIAL} are kept: weights with the new features score lower in cross-validation"
+    log.info(f"{comment} ({INITIAL}: {100 * (validated.initial or 0):.2f}, p {validated.p_initial:.4f})")
+    return normalized_initial_weights(problem), replace(validated, weights=()), None, [comment]
 
 
 def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds: int) -> CrossValidation | None:
@@ -216,8 +216,8 @@ def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds:
         log.info("all features have an initial weight: no new features to cross-validate")
         return None
     folds = min(folds, len(problem.candidates.sentences))
-    places = problem.candidates.space.columns_by_feature
-    validated = cross_validate(problem, tuning, np.concatenate([places[name] for name in new]), folds)  # (columns,)
+    columns = problem.candidates.space.columns_by_feature
+    validated = cross_validate(problem, tuning, np.concatenate([columns[name] for name in new]), folds)  # (columns,)
     validated.report(new, f"{problem.formula.name} {validated.measured}", "other weights tuned again")
     return validated
 
@@ -250,7 +250,9 @@ def _gain(
 def _relative_weights(problem: Problem, weights: Array, folds: Sequence[Array]) -> Iterator[RelativeWeight]:
     """Yield the relative weight of each dense value that is not constant, in `weights` and in the weights of folds."""
     spread = problem.spread()  # (dense,)
-    names = [own for name, count in problem.candidates.space.dense for own in names_of_values(name, count)]
+    names = [
+        value_name for name, count in problem.candidates.space.dense for value_name in names_of_values(name, count)
+    ]
     products = np.stack([each[: len(spread)] * spread for each in (weights, *folds)])  # (1 + folds, dense)
     sums = np.abs(products).sum(axis=1, keepdims=True)  # (1 + folds, 1)
     value, *others = (products / np.where(sums > 0, sums, 1)).tolist()  # (dense,) each

@@ -83,14 +83,14 @@ class Lists:
                 texts = [hypothesis.text for hypothesis in sentence_list.hypotheses]
                 filtered = {text: self.filters(text) for text in dict.fromkeys(texts)}
                 forms.add_all(filtered.values())
-                known = {text: count(what) for text, what in filtered.items()}
-                statistics += [known[text] for text in texts]
+                statistics_by_text = {text: count(filtered_text) for text, filtered_text in filtered.items()}
+                statistics += [statistics_by_text[text] for text in texts]
                 bar.advance(1, "")
         candidates = collector.candidates()
         order = np.argsort(candidates.sentences)  # (n,) by id, so that the order of the list makes no difference
         rows = np.array(statistics, dtype=np.float64)[candidates.rows_of(order)]  # (N, formula.size)
         messages = advice({"the list": forms}, Forms(chain(*references)))
-        return TuningSet(candidates.of(order), rows, tuple(messages))
+        return TuningSet(candidates.subset(order), rows, tuple(messages))
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class Extracted:
         Raises:
             InputError: the files do not match, a file is malformed, or the metric or the statistics are not BLEU.
         """
-        if len(metric.formula.parts.places) != 1 or metric.formula.size != STATISTICS:
-            own = "the files of an extractor are tuned on their own statistics, BLEU"
-            raise InputError(f"{own}, not on {metric.formula.name}")
+        if len(metric.formula.parts.layout) != 1 or metric.formula.size != STATISTICS:
+            fault = "the files of an extractor are tuned on their own statistics, BLEU"
+            raise InputError(f"{fault}, not on {metric.formula.name}")
         collector = Collector()
         rows: list[tuple[float, ...]] = []
         names: tuple[str, ...] | None = None

@@ -88,9 +88,9 @@ def folds(problem: Problem, tuning: Tuning, seed: int) -> Array:
     """Return (n, size) cross-validated statistics, with a random partition of the sentences."""
     order = np.random.default_rng(seed).permutation(len(problem.candidates.sentences))  # (n,)
     statistics = np.empty((len(order), problem.formula.size))
-    shuffled = problem.of(order)
+    shuffled = problem.subset(order)
     for fold, weights in fold_weights(shuffled, tuning, FOLDS):
-        statistics[order[fold]] = shuffled.of(fold).chosen(weights)  # (fold, size)
+        statistics[order[fold]] = shuffled.subset(fold).chosen(weights)  # (fold, size)
     return statistics
 
 

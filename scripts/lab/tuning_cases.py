@@ -11,7 +11,7 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
-from rerank.tuning.tune import settle
+from rerank.tuning.tune import make_tuning
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, read_problem
 
 METRIC = Metric("bleu")
@@ -28,7 +28,7 @@ class Case:
 
     def tuning(self, tuner: str) -> Tuning:
         """Return the settings of a tuner with the seed of the case."""
-        return settle({"tuner": tuner} | ({} if tuner == "expected" else {"seed": self.seed}))
+        return make_tuning({"tuner": tuner} | ({} if tuner == "expected" else {"seed": self.seed}))
 
     def score(self, rows: np.ndarray) -> float:
         """Return BLEU of (n, size) statistics."""
@@ -47,7 +47,7 @@ def listed(data: Path, part: str, work: Path | None = None) -> Lists:
 
 def listed_problem(data: Path, part: str, work: Path | None = None) -> Problem:
     """Read the list of `listed` as a tuning problem, with BLEU and Moses' weights as initial weights."""
-    return read_problem(listed(data, part, work), str(data / "moses.ini"), settle({}))[0]
+    return read_problem(listed(data, part, work), str(data / "moses.ini"), make_tuning({}))[0]
 
 
 def extracted(folder: Path, part: str) -> Extracted:
@@ -57,7 +57,7 @@ def extracted(folder: Path, part: str) -> Extracted:
 
 def extracted_problem(folder: Path, part: str) -> Problem:
     """Read the files of Moses' extractor as a tuning problem, with BLEU and the initial weights of the folder."""
-    return read_problem(extracted(folder, part), str(folder / "init.dense"), settle({}))[0]
+    return read_problem(extracted(folder, part), str(folder / "init.dense"), make_tuning({}))[0]
 
 
 def cases(data: Path, works: list[Path]) -> Iterator[Case]:
@@ -92,5 +92,5 @@ def sampled(case: Case, sentences: int, draw: int) -> Case:
     if not 0 < sentences < count:
         raise SystemExit(f"--sentences: expected 1 to {count - 1}, so that other sentences remain, found {sentences}")
     order = np.random.default_rng(draw).permutation(count)  # (n,)
-    part, rest = case.problem.of(np.sort(order[:sentences])), case.problem.of(np.sort(order[sentences:]))
+    part, rest = case.problem.subset(np.sort(order[:sentences])), case.problem.subset(np.sort(order[sentences:]))
     return Case(part, case.seed, {"rest": TuningSet(rest.candidates, rest.statistics), **case.others})

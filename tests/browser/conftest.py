@@ -19,12 +19,12 @@ from moses_io.files.text import read_lines, tokens
 from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
-from rerank.confidence.fitting import Measured
+from rerank.confidence.fitting import MeasuredEstimates
 from rerank.linear.missing import Replacements, complete
 from rerank.linear.ranking import Estimate, LinearModel, Ranking, rankings
 from rerank.metrics.evaluation import evaluate
-from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, in_order
-from rerank.report.listed import ListLookup, merged, read_listed
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_change, sorted_changes
+from rerank.report.listed import ListLookup, merged_list_names, read_listed
 from rerank.report.page import Chunks, index, overview, page
 from rerank.report.tables import Section
 
@@ -61,7 +61,7 @@ class Explored:
             find_change(each, self.reranked, "BLEU", self.estimates.get(each.sentence))
             for each in read_nbest(str(self.nbest))
         ]
-        return in_order(change for change in found if change)
+        return sorted_changes(change for change in found if change)
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +108,7 @@ def made_up(seed: int, source: str, target: str) -> Any:
 
 
 def write_page(explored: Explored, path: Path) -> Path:
-    reranked, names = explored.reranked, merged(next(read_nbest(str(explored.nbest))))
+    reranked, names = explored.reranked, merged_list_names(next(read_nbest(str(explored.nbest))))
     chunks, find_in_list = (
         Chunks(reranked, names, explored.attention, BytesIO()),
         ListLookup(reranked.references, explored.systems),
@@ -124,7 +124,7 @@ def write_page(explored: Explored, path: Path) -> Path:
     sections = [Section("title", [["worth " * 10] * 12] * 2, ["note " * 40])]
     name = "the <set>"
     above = overview(name, "BLEU rises.", evaluation, [], sections, [FIGURE] * 3)
-    columns = index(reranked, Measured("BLEU", explored.estimates), explored.changes, chunks.places)
+    columns = index(reranked, MeasuredEstimates("BLEU", explored.estimates), explored.changes, chunks.places)
     path.write_text("\n".join(page(name, above, chunks.elements(), columns)), encoding="utf-8")
     return path
 

@@ -22,12 +22,12 @@ Command = Callable[..., tuple[int, bytes, str]]
 def test_stored_values_are_returned_unchanged(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "new" / "cache"))
     values = {number.to_bytes(16, "big"): bytes(range(number % 7, 8)) for number in range(2 * AT_ONCE + 1)}
-    assert cache.look_up(list(values)) == {}
-    cache.keep(values)
+    assert cache.get(list(values)) == {}
+    cache.store(values)
     again = Cache(str(tmp_path / "new" / "cache"))
-    assert again.look_up([*values, b"another"]) == values
-    again.keep({b"another": b"1"})
-    assert cache.look_up([b"another"]) == {b"another": b"1"}
+    assert again.get([*values, b"another"]) == values
+    again.store({b"another": b"1"})
+    assert cache.get([b"another"]) == {b"another": b"1"}
 
 
 def test_a_file_or_folder_that_is_not_a_cache_is_an_error(tmp_path: Path) -> None:
@@ -61,11 +61,11 @@ def test_a_file_or_folder_that_is_not_a_cache_is_an_error(tmp_path: Path) -> Non
 )
 def test_damaged_entries_are_ignored(tmp_path: Path, damage: str) -> None:
     cache = Cache(str(tmp_path))
-    cache.keep({b"key": b"\x01 values", b"another": b"\x02 values"})
+    cache.store({b"key": b"\x01 values", b"another": b"\x02 values"})
     with sqlite3.connect(tmp_path / FILE) as database:
         database.execute(f"UPDATE scores SET {damage} WHERE key = ?", (b"key",))
     database.close()
-    assert cache.look_up([b"key", b"other", b"another"]) == {b"another": b"\x02 values"}
+    assert cache.get([b"key", b"other", b"another"]) == {b"another": b"\x02 values"}
 
 
 def test_the_command_score_uses_the_cache(
@@ -87,14 +87,14 @@ def test_the_command_score_uses_the_cache(
     assert command(*arguments, *resources)[1] == first
     with sqlite3.connect(tmp_path / "cache" / FILE) as database:
         keys = [key for (key,) in database.execute("SELECT key FROM scores")]
-    Cache(str(tmp_path / "cache")).keep(dict.fromkeys(keys, b"no number"))
+    Cache(str(tmp_path / "cache")).store(dict.fromkeys(keys, b"no number"))
     assert command(*arguments, *resources)[1] == first
 
 
 def test_cached_values_depend_on_how_links_are_numbered(tmp_path: Path) -> None:
     sentence = Sentence(0, ("x",), (("a",),), counts_marks=True)
     journal, values = Journal(str(tmp_path), {"L": "links"}), {"L": np.array([[0.5]])}
-    journal.keep(Group([sentence], np.array([0])), values)
+    journal.store(Group([sentence], np.array([0])), values)
     assert journal.values(Group([sentence], np.array([0]))) == values
     for other in (False, None):
         assert journal.values(Group([replace(sentence, counts_marks=other)], np.array([0]))) is None

@@ -16,7 +16,7 @@ from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.language_model import check_header
 from features.models.tables import VALUES
-from features.request import FeatureRequest, parse_requests, together
+from features.request import FeatureRequest, group_by_models, parse_requests
 from features.table import FEATURES
 from moses_io.files.errors import InputError
 from moses_io.files.text import read_lines, tokens
@@ -264,7 +264,7 @@ def test_wrong_requests_are_errors(texts: list[str], message: str) -> None:
 
 def test_requests_for_the_same_models_are_grouped() -> None:
     requests = ["A=neural:f", "L=length", "B=neural:b", "M=ensemble:f,b", "C=neural:g", "G=agreement:f,b", "K=links:f"]
-    labels = [[request.label for request in group] for group in together(parse_requests(requests))]
+    labels = [[request.label for request in group] for group in group_by_models(parse_requests(requests))]
     assert labels == [["A", "B", "G", "K"], ["L"], ["M"], ["C"]]
 
 

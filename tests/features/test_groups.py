@@ -34,11 +34,11 @@ def test_groups_are_bounded_and_contain_every_candidate_once(
         patch.setattr(features_groups, "CELLS", cells)
         patch.setattr(features_groups, "POSITIONS", positions)
         found = list(groups(sentences, size))
-    places = [place for group in found for place in group.places]
+    places = [place for group in found for place in group.indices]
     assert sorted(places) == list(range(len(everyone)))
     for group in found:
         held = [hypothesis for each in group.sentences for hypothesis in each.hypotheses]
-        assert held == [everyone[place] for place in group.places]
+        assert held == [everyone[place] for place in group.indices]
         source = max(len(each.source) + 2 for each in group.sentences)
         if len(group.sentences) > 1:
             assert len(held) <= size and len(group.sentences) * source <= positions
@@ -48,7 +48,7 @@ def test_groups_are_bounded_and_contain_every_candidate_once(
 
 def test_ordinary_batches_are_split_between_sentences_only() -> None:
     sentences = made([(40, [40] * 100)] * 100)
-    assert [len(group.places) for group in groups(sentences, 4096)] == [4000, 4000, 2000]
+    assert [len(group.indices) for group in groups(sentences, 4096)] == [4000, 4000, 2000]
     assert all(len(each.hypotheses) == 100 for group in groups(sentences, 4096) for each in group.sentences)
 
 
@@ -62,6 +62,6 @@ def test_splitting_does_not_change_the_values(
     sentences = made([(6, [5, 2, 7, 5, 1]), (1, [3, 3]), (4, [9])])
     whole = features.score(sentences).columns[0].values
     monkeypatch.setattr(features_groups, "CELLS", 150)
-    monkeypatch.setattr("features.models.scoring.alone.CELLS", 2000)
+    monkeypatch.setattr("features.models.scoring.pairs.CELLS", 2000)
     assert len(list(groups(sentences, 4096))) > 4
     np.testing.assert_allclose(features.score(sentences).columns[0].values, whole, atol=1e-5)

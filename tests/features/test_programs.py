@@ -64,7 +64,7 @@ def test_a_program_with_wrong_output_or_exit_status_is_an_error(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     """The error is reported soon and no process is left."""
-    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
     status, _, err = score(command, write, f"Mine=command:{text}")
     assert (status, f"feature 'command:{text}': " in err, message in err) == (2, True, True)
@@ -77,7 +77,7 @@ def test_a_program_with_wrong_output_or_exit_status_is_an_error(
 def test_a_program_may_ignore_its_input_and_may_be_slow(
     command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     status, out, err = score(command, write, f"Mine=command:{text}")
     assert (status, re.findall(r"Mine= (\d)", out.decode())) == (0, ["1", "2", "3"]), err
 
@@ -141,7 +141,7 @@ def test_a_forked_process_starts_its_own_program(write: Write) -> None:
     ],
 )
 def test_a_failure_of_a_running_program_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     with pytest.raises(Fault, match=message):
         RunningProgram(text, quiet=True).ask(b"a\tb\na\tc\n\n", 2)
 
@@ -162,7 +162,7 @@ def test_leftover_lines_after_an_error_are_not_used_for_the_next_request() -> No
     ],
 )
 def test_output_or_exit_between_requests_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr("features.programs.PATIENCE", 0.2)
+    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     program = RunningProgram(text)
     assert program.ask(b"a\tb\n\n", 1) == ["1"]
     time.sleep(0.5)
@@ -174,8 +174,8 @@ def test_output_or_exit_between_requests_is_an_error(monkeypatch: pytest.MonkeyP
 def test_a_silent_program_gives_one_warning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("features.programs.PATIENCE", 0.1)
-    monkeypatch.setattr("features.programs.SILENCE", 0.2)
+    monkeypatch.setattr("features.programs.TIMEOUT", 0.1)
+    monkeypatch.setattr("features.programs.SILENCE_TIMEOUT", 0.2)
     program = RunningProgram("sleep 1; echo 1; sleep 5", warning="does it flush its output?")
     assert program.ask(b"a\tb\n\n", 1) == ["1"]
     assert capsys.readouterr().err.count("does it flush its output?") == 1

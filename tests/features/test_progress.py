@@ -11,7 +11,7 @@ from features import progress
 def test_lines_of_a_worker_process_have_its_task_name_once(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "PAUSE", -1.0)
+    monkeypatch.setattr(progress, "LOG_INTERVAL", -1.0)
     monkeypatch.setattr(progress._lines, "task", "")
     for name in ("", "train backward"):
         if name:
@@ -36,7 +36,7 @@ def test_messages_are_printed_only_while_progress_is_shown(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(progress, "PAUSE", -1.0)
+    monkeypatch.setattr(progress, "LOG_INTERVAL", -1.0)
     with progress.progress_shown():
         progress.log.info("one")
         progress.log.warning("two")
@@ -101,7 +101,7 @@ def test_control_characters_in_a_bar_are_escaped(monkeypatch: pytest.MonkeyPatch
     steering = "\x1b]0;owned\x07\x9b2J\u202e\n"
     with progress.progress_bar(f"[red]bar{steering}", 2) as bar:
         bar.progress.refresh()
-        bar.say(f"[/] words{steering}")
+        bar.set_status(f"[/] words{steering}")
         bar.progress.refresh()
     drawn = screen.getvalue()
     assert not any(each in drawn for each in ("\x1b]0", "\x07", "\x9b", "\u202e"))

@@ -13,13 +13,15 @@ from moses_io.alignment import (
     OVERLAPPING,
     Alignments,
     LinkNumbering,
+    describe_field,
     fitted,
     format_links,
+    printed_alignment,
     printed_phrases,
     read_alignments,
     segmentation,
     segmentation_faults,
-    turned,
+    swapped,
 )
 from moses_io.files.errors import Fault, InputError
 from moses_io.hypothesis import parse_line
@@ -35,7 +37,7 @@ def test_read_alignments_of_a_corpus(write: Write) -> None:
     wanted = [{(0, 0), (1, 1), (0, 1)}, {(0, 2), (0, 0)}, set()]
     for content in (text, text.replace("\n", "\r\n"), gzip.compress(text.encode())):
         assert list(read_alignments(str(write("gdfa", content)), *LENGTHS)) == wanted
-    assert turned(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
+    assert swapped(frozenset({(0, 2), (1, 0)})) == {(2, 0), (0, 1)}
 
 
 def test_links_are_written_in_order(write: Write) -> None:
@@ -138,6 +140,26 @@ def test_a_link_far_outside_the_sentence_is_an_error(link: tuple[int, int]) -> N
 )
 def test_phrases_of_a_segmentation_field(field: bytes, phrases: list[tuple[int, int, int, int]] | None) -> None:
     assert printed_phrases(field) == phrases
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [
+        (b" 0-0 1-1 \n", "alignment"),
+        (b" \n", "alignment"),
+        (b" 0-1=0-1 2=2", "segmentation"),
+        (b" 0-0 x", "other"),
+        (b" [S a] ", "other"),
+    ],
+)
+def test_kinds_of_fields_after_the_total(field: bytes, kind: str) -> None:
+    """An empty field is an alignment without links."""
+    assert describe_field(field) == kind
+
+
+def test_links_after_an_empty_field_are_the_alignment() -> None:
+    line = parse_line(b"0 ||| a b ||| L= 1 ||| 0 |||  ||| 0-1 ", 1)
+    assert printed_alignment(line) == {(0, 1)}
 
 
 @pytest.mark.parametrize(

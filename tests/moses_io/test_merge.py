@@ -151,6 +151,20 @@ def test_pipes_and_decreasing_ids(write: Write, tmp_path: Path) -> None:
     assert gzip.decompress((tmp_path / "out.gz").read_bytes()).decode() == "\n".join([*expected, ""])
 
 
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (2, 0, 1)])
+def test_any_order_of_ids_gives_the_same_merged_list(write: Write, order: tuple[int, ...]) -> None:
+    lines = [f"{sentence} ||| x ||| F= {sentence}\n" for sentence in range(3)]
+    other = "".join(f"{sentence} ||| y ||| G= 1\n" for sentence in range(3))
+    expected = merged(write, "".join(lines), other)
+    assert merged(write, "".join(lines[sentence] for sentence in order), other) == expected
+
+
+def test_a_no_break_space_does_not_separate_tokens(write: Write) -> None:
+    """So these two texts are different candidates."""
+    lines = merged(write, "0 ||| a\u00a0b ||| F= 1\n", "0 ||| a b ||| F= 2\n")
+    assert [line.split(" ||| ")[1] for line in lines] == ["a\u00a0b", "a b"]
+
+
 VALUES = st.integers(-40, 40).map(lambda number: number / 8)
 
 

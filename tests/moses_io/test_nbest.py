@@ -1,6 +1,7 @@
 import gzip
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,25 @@ def test_the_moses_choice_is_the_candidate_in_its_output(tmp_path: Path) -> None
     path.write_text("a \nd\n")
     lists = read_moses_output(str(path)).add_to(read_nbest(Lines("list", LIST)))
     assert [(each.moses_choice, each.moses_text) for each in lists] == [(2, "a"), (None, "d")]
+
+
+def test_of_candidates_with_equal_totals_the_first_is_the_moses_choice() -> None:
+    """Both without the output of Moses and with an output that two candidates have."""
+    lines = ["0 ||| b ||| L= 1 ||| -2", "0 ||| a ||| L= 1 ||| -1", "0 ||| a ||| L= 2 ||| -1", "0 ||| c ||| L= 1 ||| -1"]
+    (listed,) = read_nbest(Lines("list", lines))
+    assert (listed.moses_choice, replace(listed, moses_output="a").moses_choice) == (1, 1)
+
+
+def test_a_candidate_without_a_total_is_not_the_moses_choice() -> None:
+    (listed,) = read_nbest(Lines("list", ["0 ||| a ||| L= 1", "0 ||| b ||| L= 1 ||| x", "0 ||| c ||| L= 1 ||| -9"]))
+    assert (listed.moses_choice, listed.moses_text) == (2, "c")
+
+
+def test_only_ascii_spaces_around_the_moses_output_are_removed() -> None:
+    """A no-break space belongs to the token before it."""
+    output = read_moses_output(Lines("out", [" a\u00a0 "]))
+    (listed,) = output.add_to(read_nbest(Lines("list", ["0 ||| a ||| L= 1 ||| 0", "0 ||| a\u00a0 ||| L= 1 ||| -1"])))
+    assert (listed.moses_choice, listed.moses_text) == (1, "a\u00a0")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moses_io.files.errors import Fault, InputError
 from moses_io.files.text import encode
 from moses_io.hypothesis import parse_line
-from moses_io.weights import read_weight_file, read_weights, weight_files, write_weights
+from moses_io.weights import check_weights, read_weight_file, read_weights, weight_files, write_weights
 
 Write = Callable[[str, str], Path]
 
@@ -55,6 +55,8 @@ def test_untuneable_weights_are_omitted(tmp_path: Path) -> None:
         ("A= UNTUNEABLECOMPONENT\n", "no weights"),
         ("[weight-overwrite]\n1 A= 2\n", ":2: expected 'Name= value …', found '1'"),
         ("[weight-overwrite]\nA= y\n", ":2: weights of 'A': expected a number, found 'y'"),
+        ("[weight-overwrite]\nA= 1\nB= y\n", ":3: weights of 'B': expected a number, found 'y'"),
+        ("[weight]\nA= 1 2\n[weight-overwrite]\nA= x x x\n", ":4: weights of 'A': expected a number, found 'x'"),
         ("[weight]\nA= 1_0\n", ":2: weights of 'A': expected a number, found '1_0'"),
         ("[weight]\nA=\n", "no weights"),
         ("[other]\nA= 1\n", "no weights"),
@@ -72,6 +74,13 @@ def test_written_weights_are_read_back(tmp_path: Path) -> None:
     write_weights(str(path), weights, ["signature"])
     assert read_weights(str(path)) == weights
     assert path.read_text().startswith("# signature\n\n[weight]\nA= 0.1 -0.25\n")
+
+
+def test_nine_digits_of_a_weight_are_written(tmp_path: Path) -> None:
+    """They determine a number in float32, with which Moses computes."""
+    weights = {"A": (0.123456789, -1234.56789), "s_x": (9.87654321e-9,)}
+    write_weights(str(tmp_path / "w"), weights, [])
+    assert read_weights(str(tmp_path / "w")) == weights
 
 
 def test_sparse_weights_in_a_separate_file(tmp_path: Path) -> None:
@@ -121,6 +130,14 @@ def test_line_breaks_in_a_comment_are_harmless(tmp_path: Path) -> None:
 def test_writing_a_weight_that_is_not_finite_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the weight of 'L' is not finite"):
         write_weights(str(tmp_path / "w"), {"L": (float("nan"),)}, [])
+
+
+@pytest.mark.parametrize("value", [1e39, -1e39, float("-inf"), float("nan")])
+def test_weights_beyond_the_numbers_of_moses_are_errors(tmp_path: Path, value: float) -> None:
+    with pytest.raises(InputError, match=r"weights of 'L': not finite, or larger than 3\.4e\+38"):
+        check_weights({"L": [1.0, value]})
+    with pytest.raises(InputError, match=r"the weight of 'L' is not finite, or larger than 3\.4e\+38"):
+        write_weights(str(tmp_path / "w"), {"L": (1.0, value)}, [])
 
 
 def test_weight_files_of_an_ini(tmp_path: Path) -> None:
@@ -198,6 +215,19 @@ def test_a_sparse_weight_file_is_searched_in_the_working_directory_first(
     assert content.warnings == (warning,)
 
 
+def test_sparse_weight_files_of_equal_size_and_time_are_compared_by_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "moses.ini").write_text("[weight-file]\nsparse\n[weight]\nL= 1\n")
+    for folder, value in ((tmp_path, 1), (tmp_path / "tuned", 2)):
+        (folder / "sparse").write_text(f"s_a {value}\n")
+        os.utime(folder / "sparse", (0, 0))
+    monkeypatch.chdir(tmp_path)
+    (warning,) = read_weight_file("tuned/moses.ini").warnings
+    assert warning.endswith("not from tuned/sparse, which differs")
+
+
 def test_weights_that_are_added_and_overwritten(tmp_path: Path) -> None:
     """`[weight-add]` is read before `[weight]`. `[weight-overwrite]` is one line, and `x` keeps a component."""
     text = "[weight-overwrite]\nA= 9 x\nB=\n8\n[weight]\nA= 1 2\nC= 3\n[weight-add]\nC= 7\nD= 4\n"
@@ -211,6 +241,12 @@ def test_comments_directly_after_a_value(tmp_path: Path) -> None:
         "A": (1.0, 0.5), "B": (2.0,), "w_#~#": (1.0,),
     }  # fmt: skip
     assert read(tmp_path, "w_a 1 #c\nw_b 2\n") == {"w_a": (1.0,), "w_b": (2.0,)}
+
+
+def test_a_tab_may_precede_a_comment(tmp_path: Path) -> None:
+    (tmp_path / "sparse").write_text("s_a 0.5\n")
+    text = "[weight-file]\nsparse\t# of run 5\n[weight]\t# dense\nA= 1 2\t# 3\n"
+    assert read(tmp_path, text) == {"s_a": (0.5,), "A": (1.0, 2.0)}
 
 
 def test_a_byte_order_mark_before_an_ini(tmp_path: Path) -> None:

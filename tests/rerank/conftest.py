@@ -9,7 +9,7 @@ import pytest
 from moses_io.filters import Filters
 from rerank.confidence.fitting import fit_confidence
 from rerank.metrics.metric import Metric
-from rerank.tuning.tune import FoldSettings, settle, tune
+from rerank.tuning.tune import FoldSettings, make_tuning, tune
 from rerank.tuning.tuning_set import Lists
 
 SENTENCES, CANDIDATES = 80, 5
@@ -49,7 +49,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     start = folder / "start.ini"
     start.write_text("Noise= 0.1 0.1\n")
     lists = Lists([str(paths[0])], [str(paths[1])], Filters(""))
-    tuning = settle({"tuner": "expected"})
+    tuning = make_tuning({"tuner": "expected"})
     tune(lists, str(start), tuning, str(paths[2]), FoldSettings())
     fit_confidence(lists, str(start), str(paths[2]), tuning, "bleu", 4, str(paths[3]))
     return Fitted(*paths)

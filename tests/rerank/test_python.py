@@ -74,8 +74,8 @@ def test_type_checkers_see_the_same_exports() -> None:
     tree = ast.parse(Path(rerank.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     named = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    assert {alias.name: node.module for node in named for alias in node.names} == rerank._PLACES
-    assert rerank.__all__ == sorted(rerank._PLACES)
+    assert {alias.name: node.module for node in named for alias in node.names} == rerank._MODULES
+    assert rerank.__all__ == sorted(rerank._MODULES)
 
 
 def test_names_of_settings_differ_from_other_arguments_of_train() -> None:
@@ -386,8 +386,8 @@ def test_score_and_tune_give_the_results_of_the_commands(
             ["en"],
             initial_weights="moses.ini",
             output="ini",
-            folds=2,
-            runs=1,
+            folds=np.int64(2),
+            runs=np.int32(1),
             tuner="kbmira",
             iterations=3,
             freeze=["Distortion0"],

@@ -77,7 +77,7 @@ class Comet:
             lines = self._program.ask(encode("".join(map(self._lines, scored))), count)
             return Reading({NAME: read_values(lines, count)[:, 0] if count else np.zeros(0)}, [])
 
-    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+    def score_separately(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Return the scores of one sentence. They may depend on all its candidates, so these are scored together."""
         return self.read([sentence], names)
 

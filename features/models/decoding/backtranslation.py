@@ -68,10 +68,10 @@ def _continue(stream: BinaryIO, identity: bytes) -> int:
         stream.seek(0)
         stream.truncate()
         stream.write(identity)
-    kept, place = 0, stream.tell()
+    count, offset = 0, stream.tell()
     for number, line in enumerate(iter(stream.readline, b""), start=1):
         if number % BLOCK == 0 and line.endswith(b"\n"):
-            kept, place = number, stream.tell()
-    stream.seek(place)
+            count, offset = number, stream.tell()
+    stream.seek(offset)
     stream.truncate()
-    return kept
+    return count

@@ -19,7 +19,7 @@ from torch import Tensor
 from features.arrays import Array, Integers
 from features.models.device import on_device
 from features.models.folder import Model
-from features.models.scoring.alone import mean_log
+from features.models.scoring.pairs import mean_log
 from features.models.scoring.walk import Walk
 from features.models.vocabulary import BEGIN, END, PADDING, UNKNOWN
 
@@ -93,59 +93,61 @@ def search(
     """
     with torch.inference_mode():
         walks = [Walk(model, sources) for model in models]
-        unsaid = [PADDING, BEGIN, *([] if beam.unknown else [UNKNOWN])]
+        forbidden = [PADDING, BEGIN, *([] if beam.unknown else [UNKNOWN])]
         numbers, longest = np.arange(len(sources)), np.array(limits)
-        living = _Prefixes(numbers, np.full_like(numbers, BEGIN), numbers, np.zeros(len(sources)))
+        active = _Prefixes(numbers, np.full_like(numbers, BEGIN), numbers, np.zeros(len(sources)))
         past: list[_Prefixes] = []
         ends: list[list[_End]] = [[] for _ in sources]
-        while len(living.words):
-            past.append(living)
-            left = longest[living.sources] - len(past) + 1  # (N,) number of tokens still allowed before `</s>`
-            options = _options(walks, living, left, beam.size, unsaid)
-            room = np.array([beam.size - len(each) for each in ends])  # (sources,)
-            kept = _kept(options, room)
-            for place in np.flatnonzero(kept.words == END).tolist():
-                log_prob = float(kept.log_probs[place])
-                end = _End(beam.value(log_prob, len(past)), log_prob, len(past) - 1, int(kept.parents[place]))
-                ends[kept.sources[place]].append(end)
-            living = _promising(kept.at(np.flatnonzero(kept.words != END)), ends, longest, beam)
+        while len(active.words):
+            past.append(active)
+            remaining = longest[active.sources] - len(past) + 1  # (N,) number of tokens still allowed before `</s>`
+            options = _options(walks, active, remaining, beam.size, forbidden)
+            free_slots = np.array([beam.size - len(each) for each in ends])  # (sources,)
+            selected = _select(options, free_slots)
+            for row in np.flatnonzero(selected.words == END).tolist():
+                log_prob = float(selected.log_probs[row])
+                end = _End(beam.value(log_prob, len(past)), log_prob, len(past) - 1, int(selected.parents[row]))
+                ends[selected.sources[row]].append(end)
+            active = _prune(selected.at(np.flatnonzero(selected.words != END)), ends, longest, beam)
     return [[_trace(past, end) for end in _best(each, beam)] for each in ends]
 
 
-def _options(walks: Sequence[Walk], living: _Prefixes, left: Integers, size: int, unsaid: list[int]) -> _Prefixes:
+def _options(
+    walks: Sequence[Walk], active: _Prefixes, remaining: Integers, size: int, forbidden: list[int]
+) -> _Prefixes:
     """Return the `size` best next tokens of each prefix, only `</s>` at the length limit, and advance the walks."""
     words_known = len(walks[0].network.target_embedding.weight)
-    rows = max(1, min(LOGITS[walks[0].source.bias.device.type] // words_known, *(walk.at_once for walk in walks)))
+    rows = max(1, min(LOGITS[walks[0].source.bias.device.type] // words_known, *(walk.max_prefixes for walk in walks)))
     states, tops = [], []
-    for start in range(0, len(living.words), rows):
-        part = living.at(np.arange(start, min(start + rows, len(living.words))))
+    for start in range(0, len(active.words), rows):
+        part = active.at(np.arange(start, min(start + rows, len(active.words))))
         steps = [walk.step(part.sources, part.words, part.parents) for walk in walks]
         distributions = [
             walk.network.softmax.all_log_probs(step.outputs, step.lexical)
             for walk, step in zip(walks, steps, strict=True)
         ]
-        tops.append(_best_words(mean_log(distributions), left[start : start + rows], size, unsaid))
+        tops.append(_best_words(mean_log(distributions), remaining[start : start + rows], size, forbidden))
         states.append([step.state for step in steps])
     for walk, parts in zip(walks, zip(*states, strict=True), strict=True):
-        walk.go_on(parts)
+        walk.advance(parts)
     log_probs, words = (np.concatenate(parts) for parts in zip(*tops, strict=True))  # (N, size) both
     prefixes, ranks = np.nonzero(np.isfinite(log_probs))  # (M,) both
     return _Prefixes(
-        sources=living.sources[prefixes],
+        sources=active.sources[prefixes],
         words=words[prefixes, ranks],
         parents=prefixes,
-        log_probs=living.log_probs[prefixes] + log_probs[prefixes, ranks],
+        log_probs=active.log_probs[prefixes] + log_probs[prefixes, ranks],
     )
 
 
-def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int]) -> tuple[Array, Integers]:
+def _best_words(log_probs: Tensor, remaining: Integers, size: int, forbidden: list[int]) -> tuple[Array, Integers]:
     """Return log p of the best words, (N, size), and their indices, from log p (N, V) of all words.
 
     `log_probs` is changed in place. The order of ties is undefined.
     """
-    for word in unsaid:
+    for word in forbidden:
         log_probs[:, word] = float("-inf")
-    full = on_device(np.flatnonzero(left == 0), log_probs.device)
+    full = on_device(np.flatnonzero(remaining == 0), log_probs.device)
     ends = log_probs[full, END]
     log_probs[full] = float("-inf")
     log_probs[full, END] = ends
@@ -153,15 +155,15 @@ def _best_words(log_probs: Tensor, left: Integers, size: int, unsaid: list[int])
     return best.double().cpu().numpy(), words.cpu().numpy()
 
 
-def _kept(options: _Prefixes, room: Integers) -> _Prefixes:
-    """Return the most probable options of each source, as many as it has room (sources,) for, on ties the first."""
+def _select(options: _Prefixes, free_slots: Integers) -> _Prefixes:
+    """Return the most probable options of each source, as many as it has free slots (sources,), on ties the first."""
     order = np.lexsort((-options.log_probs, options.sources))  # (M,) source by source, best first
     sources = options.sources[order]  # (M,) ascending
     ranks = np.arange(len(order)) - np.searchsorted(sources, sources)  # (M,) rank among the options of the same source
-    return options.at(order[ranks < room[sources]])
+    return options.at(order[ranks < free_slots[sources]])
 
 
-def _promising(living: _Prefixes, ends: list[list[_End]], longest: Integers, beam: Beam) -> _Prefixes:
+def _prune(active: _Prefixes, ends: list[list[_End]], longest: Integers, beam: Beam) -> _Prefixes:
     """Drop prefixes that can no longer be among the best.
 
     log p only falls with each token. log p / tokens is at most the present log p divided by the maximum number of
@@ -172,9 +174,9 @@ def _promising(living: _Prefixes, ends: list[list[_End]], longest: Integers, bea
     ]  # lowest value among the best ends of each source
     values = [
         beam.value(log_prob, int(longest[source]) + 1)
-        for log_prob, source in zip(living.log_probs.tolist(), living.sources.tolist(), strict=True)
+        for log_prob, source in zip(active.log_probs.tolist(), active.sources.tolist(), strict=True)
     ]
-    return living.at(np.flatnonzero(np.array(values) > np.array(lowest)[living.sources]))
+    return active.at(np.flatnonzero(np.array(values) > np.array(lowest)[active.sources]))
 
 
 def _best(ends: list[_End], beam: Beam) -> list[_End]:

@@ -13,8 +13,8 @@ from features.models.config import read_config
 from features.models.decoding.search import Beam, Ended, search
 from features.models.device import find_device, is_out_of_memory
 from features.models.folder import Model
-from features.models.scoring.alone import encode_target
 from features.models.scoring.members import Members
+from features.models.scoring.pairs import encode_target
 from features.models.scoring.tree import score_tree
 from features.models.settings import NO_ATTENTION
 from features.models.vocabulary import SPECIAL, UNKNOWN
@@ -72,21 +72,21 @@ class Replacement:
         texts = [[tuple(text) for text in of_source] for of_source in said]
         if self._keeps:
             return texts
-        places = [(number, place) for number, each in enumerate(texts) for place in range(len(each))]
-        unknown = [(number, place) for number, place in places if SPECIAL[UNKNOWN] in texts[number][place]]
+        indices = [(number, index) for number, each in enumerate(texts) for index in range(len(each))]
+        unknown = [(number, index) for number, index in indices if SPECIAL[UNKNOWN] in texts[number][index]]
         if unknown:
             sentences = [
-                Sentence(each, sources[number], (texts[number][place],)) for each, (number, place) in enumerate(unknown)
+                Sentence(each, sources[number], (texts[number][index],)) for each, (number, index) in enumerate(unknown)
             ]
             attention = score_tree(models, sentences, [], attention=True).attention
-            for (number, place), rows in zip(unknown, attention, strict=True):
-                source, text = sources[number], texts[number][place]
-                texts[number][place] = self._replaced(source, text, word_rows(models[0], source, text, rows))
+            for (number, index), rows in zip(unknown, attention, strict=True):
+                source, text = sources[number], texts[number][index]
+                texts[number][index] = self._replaced(source, text, word_rows(models[0], source, text, rows))
         return texts
 
     def _replaced(self, source: tuple[str, ...], text: tuple[str, ...], rows: AttentionRows) -> tuple[str, ...]:
         """Return one translation with `<unk>` replaced, by attention rows (J, I)."""
-        best = [source[place] for place in rows.argmax(axis=1)]
+        best = [source[index] for index in rows.argmax(axis=1)]
         unknown = SPECIAL[UNKNOWN]
         return tuple(
             self._translations.get(attended, attended) if token == unknown else token
@@ -164,18 +164,18 @@ class Translator:
         for start in range(0, len(sources), WINDOW):
             window = sources[start : start + WINDOW]
             translations: list[list[Translation]] = [[] for _ in window]
-            for places, models in self._batches(window):
-                batch = [window[place] for place in places]
-                for place, each in zip(places, self._together(models, batch), strict=True):
-                    translations[place] = each
-                done(len(places))
+            for indices, models in self._batches(window):
+                batch = [window[index] for index in indices]
+                for index, each in zip(indices, self._together(models, batch), strict=True):
+                    translations[index] = each
+                done(len(indices))
             yield from translations
 
     def _batches(self, sources: Sequence[tuple[str, ...]]) -> Iterator[tuple[list[int], list[Model]]]:
         """Yield indices of sources of similar length that the same models translate together, and these models."""
         count = max(1, PREFIXES[self._device.type] // self._beam.size)
-        for places, models in self._members.for_each(sources):
-            order = sorted(places, key=lambda place: len(sources[place]))
+        for indices, models in self._members.for_each(sources):
+            order = sorted(indices, key=lambda index: len(sources[index]))
             for first in range(0, len(order), count):
                 yield order[first : first + count], models
 
@@ -193,7 +193,7 @@ class Translator:
         if len(sources) == 1:
             raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam")
         middle = len(sources) // 2
-        return [each for half in (sources[:middle], sources[middle:]) for each in self._together(models, half)]
+        return [each for part in (sources[:middle], sources[middle:]) for each in self._together(models, part)]
 
     def _worded(
         self, models: list[Model], sources: list[tuple[str, ...]], ended: list[list[Ended]]

@@ -138,12 +138,12 @@ class LocalMonotonic(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.reach = architecture.window_radius
+        self.radius = architecture.window_radius
 
     def forward(self, scores: Tensor, query: Tensor, step: Tensor, source: Source) -> Tensor:
         """Return weights in the shape of the scores. They sum to 1 over S. `step` (B, 1) is j."""
         distance = _positions(source) - torch.minimum(step, source.source_length)  # (B, S)
-        return _softmax(scores, _within(source, distance, self.reach))
+        return _softmax(scores, _within(source, distance, self.radius))
 
 
 class LocalPredictive(nn.Module):
@@ -154,7 +154,7 @@ class LocalPredictive(nn.Module):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.reach = architecture.window_radius
+        self.radius = architecture.window_radius
         self.hidden = nn.Linear(architecture.hidden_size, architecture.attention_size, bias=False)
         self.out = nn.Linear(architecture.attention_size, 1, bias=False)
 
@@ -162,16 +162,16 @@ class LocalPredictive(nn.Module):
         """Return weights in the shape of the scores. They sum to less than 1 over S."""
         centre = source.source_length * torch.sigmoid(self.out(torch.tanh(self.hidden(query))))  # (B, 1)
         distance = _positions(source) - centre  # (B, S)
-        weights = _softmax(scores, _within(source, distance.detach(), self.reach))
-        return weights * _like(torch.exp(-distance.square() / (2 * (self.reach / 2) ** 2)), scores)
+        weights = _softmax(scores, _within(source, distance.detach(), self.radius))
+        return weights * _like(torch.exp(-distance.square() / (2 * (self.radius / 2) ** 2)), scores)
 
 
 def _positions(source: Source) -> Tensor:
     return torch.arange(source.bias.shape[1], device=source.bias.device, dtype=source.source_length.dtype)  # (S,)
 
 
-def _within(source: Source, distance: Tensor, reach: int) -> Tensor:
-    return source.bias.masked_fill(distance.abs() > reach, float("-inf"))
+def _within(source: Source, distance: Tensor, radius: int) -> Tensor:
+    return source.bias.masked_fill(distance.abs() > radius, float("-inf"))
 
 
 def _softmax(scores: Tensor, bias: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ class Upper(nn.Module):
         weight_in = torch.cat([self.beside.weight, self.below.weight], dim=1)  # (gates·H, K+H)
         weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
         exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels require a single precision
-        first = self.cell.packed(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
+        first = self.cell.to_torch(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
         outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
         return outputs
 

@@ -33,14 +33,14 @@ class Cell(NamedTuple):
     """
 
     gates: int  # number of blocks of H rows in the weights
-    kept: int  # number of tensors in the state of a layer
+    num_states: int  # number of tensors in the state of a layer
     layers: type[nn.RNNBase]  # torch module of a stack of layers
     step: Callable[[Tensor, Tensor, Layer], Layer]
     run: Callable[..., Any]  # fused kernel of a stack of layers
 
-    def packed(self, state: Layer) -> Tensor | Layer:
+    def to_torch(self, state: Layer) -> Tensor | Layer:
         """Return the state as torch's module expects it: a tuple, or the tensor itself if the cell has only one."""
-        return state if self.kept > 1 else state[0]
+        return state if self.num_states > 1 else state[0]
 
 
 def _lstm(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
@@ -61,11 +61,11 @@ def _rnn(entering: Tensor, recurrent: Tensor, state: Layer) -> Layer:
     return (tanh(entering + recurrent),)
 
 
-LSTM = Cell(gates=4, kept=2, layers=nn.LSTM, step=_lstm, run=torch.lstm)
+LSTM = Cell(gates=4, num_states=2, layers=nn.LSTM, step=_lstm, run=torch.lstm)
 """LSTM (Hochreiter & Schmidhuber 1997)."""
-GRU = Cell(gates=3, kept=1, layers=nn.GRU, step=_gru, run=torch.gru)
+GRU = Cell(gates=3, num_states=1, layers=nn.GRU, step=_gru, run=torch.gru)
 """GRU (Cho et al. 2014) in torch's form: the reset gate is applied after the recurrent product."""
-RNN = Cell(gates=1, kept=1, layers=nn.RNN, step=_rnn, run=torch.rnn_tanh)
+RNN = Cell(gates=1, num_states=1, layers=nn.RNN, step=_rnn, run=torch.rnn_tanh)
 """Simple recurrent network (Elman 1990)."""
 
 
@@ -111,21 +111,23 @@ class Product:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._steps: list[tuple[Tensor, Tensor]] = []
-        self._weights = _Handed.apply(self._steps, weight.to(multiplied_in(weight)), *([] if bias is None else [bias]))  # type: ignore[no-untyped-call]
+        self._weights = _SharedWeights.apply(
+            self._steps, weight.to(multiplied_in(weight)), *([] if bias is None else [bias])
+        )  # type: ignore[no-untyped-call]
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Return outputs (B, out), laid out in memory by columns."""
-        outputs: Tensor = _Taken.apply(self._steps, rows, *self._weights)  # type: ignore[no-untyped-call]
+        outputs: Tensor = _StepProduct.apply(self._steps, rows, *self._weights)  # type: ignore[no-untyped-call]
         return outputs
 
 
-class _Handed(torch.autograd.Function):
+class _SharedWeights(torch.autograd.Function):
     """Passes weights to the steps, and computes their gradients from the tensors that the steps append."""
 
     @staticmethod
     def forward(ctx: Any, steps: list[tuple[Tensor, Tensor]], *weights: Tensor) -> tuple[Tensor, ...]:
         ctx.steps, ctx.count = steps, len(weights)
-        # `_Taken` returns no gradients for the weights: do not fill in zeros.
+        # `_StepProduct` returns no gradients for the weights: do not fill in zeros.
         ctx.set_materialize_grads(False)
         return tuple(weight.view_as(weight) for weight in weights)
 
@@ -139,7 +141,7 @@ class _Handed(torch.autograd.Function):
         return None, slopes.t() @ rows, *[slopes.sum(dim=0)][: ctx.count - 1]  # (out, in), (out,)
 
 
-class _Taken(torch.autograd.Function):
+class _StepProduct(torch.autograd.Function):
     """Product of one step. Its backward pass appends the output gradient and the rows to `steps`."""
 
     @staticmethod
@@ -165,7 +167,7 @@ def _plain(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
 class StepProducts(NamedTuple):
     """Products with the weights of a recurrence, the same at each step."""
 
-    beside: Callable[[Tensor], Tensor] | None = None  # of the additional input `beside`
+    additional: Callable[[Tensor], Tensor] | None = None  # of the additional input
     entering: tuple[Callable[[Tensor], Tensor], ...] = ()  # of the inputs of all layers except the first
     recurrent: tuple[Callable[[Tensor], Tensor], ...] = ()  # of the states of all layers
 
@@ -182,17 +184,17 @@ class Recurrence(nn.Module):
     """A stack of recurrent layers that reads word vectors (…, E) and optionally an additional input.
 
     The additional input is a context or a feed, which becomes known only while the recurrence runs. Its size is
-    `beside`, 0 if it is not used.
+    `additional_size`, 0 if it is not used.
     """
 
-    def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
+    def __init__(self, architecture: Architecture, additional_size: int, dropout: float) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
         hidden, layers = architecture.hidden_size, architecture.decoder_layers
         self.stack = self.cell.layers(
             architecture.embedding_size, hidden, layers, dropout=dropout if layers > 1 else 0.0
         )
-        self.beside = Columns(beside, self.cell.gates * hidden, bias=False) if beside else None
+        self.beside = Columns(additional_size, self.cell.gates * hidden, bias=False) if additional_size else None
         self.dropout = nn.Dropout(dropout)
 
     def word_gates(self, embedded: Tensor) -> Tensor:
@@ -206,17 +208,17 @@ class Recurrence(nn.Module):
         learns = torch.is_grad_enabled() and not weights[0][0].is_cuda  # not measured on a GPU
         kind = Product if learns else _plain
         return StepProducts(
-            beside=Product(beside.weight, None) if learns and beside is not None else beside,
+            additional=Product(beside.weight, None) if learns and beside is not None else beside,
             entering=tuple(kind(weight, bias) for weight, _, bias, _ in weights[1:]),
             recurrent=tuple(kind(weight, bias) for _, weight, _, bias in weights),
         )
 
-    def step(self, step_input: StepInput, beside: Tensor | None, state: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """Return the next state of every layer, from the previous words and the additional input `beside` (B, …)."""
+    def step(self, step_input: StepInput, additional: Tensor | None, state: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        """Return the next state of every layer, from the previous words and the additional input (B, …)."""
         entering, products = step_input.gates, step_input.products
         after: list[Layer] = []
-        if products.beside is not None and beside is not None:
-            entering = entering + products.beside(self.dropout(beside))
+        if products.additional is not None and additional is not None:
+            entering = entering + products.additional(self.dropout(additional))
         for number, (recurrent, before) in enumerate(zip(products.recurrent, state, strict=True)):
             if number:
                 entering = products.entering[number - 1](self.dropout(after[-1][0]))
@@ -226,5 +228,5 @@ class Recurrence(nn.Module):
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
         """Return the top layer's outputs (T, B, H) over all steps (T, B, E), only without additional input."""
         first = tuple(torch.stack(tensors) for tensors in zip(*state, strict=True))  # (layers, B, H) each
-        outputs: Tensor = self.stack(embedded, self.cell.packed(first))[0]
+        outputs: Tensor = self.stack(embedded, self.cell.to_torch(first))[0]
         return outputs

@@ -71,7 +71,7 @@ class Decoder(nn.Module, ABC):
         layers = source.last
         if self.bridge is not None:
             outputs = torch.tanh(self.bridge(source.last[0][0])).chunk(self.layers, dim=1)  # layers of (B, H)
-            zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.kept - 1)
+            zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.num_states - 1)
             layers = tuple((output, *zeros) for output in outputs)
         history = self.attention.start(source) if self.attention else ()
         step = torch.ones_like(source.source_length)  # (B, 1)

@@ -31,15 +31,15 @@ class FirstStates(nn.Module):
     def __init__(self, architecture: Architecture, directions: int) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        size = (self.cell.kept, architecture.encoder_layers * directions, architecture.hidden_size)
+        size = (self.cell.num_states, architecture.encoder_layers * directions, architecture.hidden_size)
         self.vectors = nn.Parameter(torch.zeros(size)) if architecture.initial_state == "learned" else None
 
     def forward(self, layers: slice, batch: int) -> Tensor | Layer | None:
         """Return the first states of some layers for torch's module, tensors (layers, B, H), or None for zeros."""
         if self.vectors is None:
             return None
-        states = self.vectors[:, layers, None].expand(-1, -1, batch, -1)  # (kept, layers, B, H)
-        return self.cell.packed(states.contiguous().unbind(0))  # (layers, B, H) each
+        states = self.vectors[:, layers, None].expand(-1, -1, batch, -1)  # (states, layers, B, H)
+        return self.cell.to_torch(states.contiguous().unbind(0))  # (layers, B, H) each
 
 
 class BidirectionalEncoder(nn.Module):
@@ -57,10 +57,10 @@ class BidirectionalEncoder(nn.Module):
         self.backwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.first = FirstStates(architecture, directions=2)
         self.cell: Cell = find("cell", architecture.cell)
-        self.shares = architecture.encoder_layers == 1
+        self.shares_prefixes = architecture.encoder_layers == 1
         self.dropout = nn.Dropout(dropout)
 
-    def along(self, embedded: Tensor, levels: Sequence[tuple[Tensor, Tensor]], backwards: bool) -> Tensor:
+    def encode_tree(self, embedded: Tensor, levels: Sequence[tuple[Tensor, Tensor]], backwards: bool) -> Tensor:
         """Return the outputs (N, H) of one direction of a single layer at the nodes of a prefix tree.
 
         Args:
@@ -74,7 +74,8 @@ class BidirectionalEncoder(nn.Module):
         gates = product(enter, embedded, biases[0])  # (gates·H, W)
         start = self.first(slice(int(backwards), int(backwards) + 1), 1)
         tensors = start if isinstance(start, tuple) else (start,) * (start is not None)
-        state = tuple(each[0] for each in tensors) or (embedded.new_zeros(1, len(recur[0])),) * self.cell.kept  # (1, H)
+        zeros = (embedded.new_zeros(1, len(recur[0])),) * self.cell.num_states
+        state = tuple(each[0] for each in tensors) or zeros  # (1, H) each
         outputs, done = embedded.new_empty(sum(len(words) for _, words in levels), len(recur[0])), 0  # (N, H)
         for parents, words in levels:
             state = tuple(each.index_select(0, parents) for each in state)  # (n, H)
@@ -90,7 +91,7 @@ class BidirectionalEncoder(nn.Module):
         states, batch = embedded, len(embedded)
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             below = self.dropout(states)
-            left, right = (self.first(slice(place, place + 1), batch) for place in (2 * layer, 2 * layer + 1))
+            left, right = (self.first(slice(index, index + 1), batch) for index in (2 * layer, 2 * layer + 1))
             ahead = forwards(below, left)[0]
             back = _take(backwards(_take(below, order), right)[0], order)  # (B, S, H)
             states = torch.cat([ahead, back], dim=-1) * mask.unsqueeze(-1)  # (B, S, 2H)
@@ -104,7 +105,7 @@ class UnidirectionalEncoder(nn.Module):
     order.
     """
 
-    shares = False
+    shares_prefixes = False
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -126,7 +127,7 @@ class UnidirectionalEncoder(nn.Module):
         packed = pack_padded_sequence(below, lengths, batch_first=True, enforce_sorted=False)
         outputs, ends = self.stack(packed, self.first(slice(None), len(mask)))
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
-        tensors = ends if self.cell.kept > 1 else (ends,)
+        tensors = ends if self.cell.num_states > 1 else (ends,)
         last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # for each layer, a tuple of (B, H)
         return _take(states, order) if self.reverse else states, last
 
@@ -138,8 +139,8 @@ def _reversal(mask: Tensor, attends_boundaries: bool) -> Tensor:
     """
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
-    turned = mask if attends_boundaries else mask & (positions > 0) & (positions < lengths - 1)
-    return torch.where(turned, lengths - 1 - positions, positions)  # (B, S)
+    is_reversed = mask if attends_boundaries else mask & (positions > 0) & (positions < lengths - 1)
+    return torch.where(is_reversed, lengths - 1 - positions, positions)  # (B, S)
 
 
 def _take(values: Tensor, order: Tensor) -> Tensor:

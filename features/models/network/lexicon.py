@@ -13,14 +13,14 @@ from features.translation_table import Translations
 
 ENTRIES = 20
 """Maximum number of translations per source word. The most probable ones are kept."""
-SMALLEST = -60.0
+MIN_LOG_PROB = -60.0
 """Lower bound of log-probabilities in the gradient of a mixture, which keeps the gradient finite.
 
 Without the bound it could overflow: attention may be 0 at the only source word with the right translation.
 """
-LEAST = 0.005
+MIN_PROBABILITY = 0.005
 """Minimum probability of a translation that is kept."""
-LARGEST_SHARE = 0.9999
+MAX_WEIGHT = 0.9999
 """Maximum weight of the lexicon in a mixture: the softmax must still predict words that the lexicon lacks."""
 EPSILON = 0.001
 """Added to the probability of every word, so that words missing in the lexicon remain possible (Arthur et al. 2016)."""
@@ -52,8 +52,8 @@ class Mixed(NamedTuple):
 
     at_words: Tensor  # () sum of the changes to log p of the target words
     mean: Tensor  # () sum of the changes to the mean of log p over all words, for label smoothing
-    left: Tensor  # (1, N) fraction of the target probability that comes from the softmax (r in `mix`)
-    taken: Tensor  # (U, N) fraction that comes from the lexicon, by word (y(w) (1 - a(w)) in `mix`)
+    softmax_fraction: Tensor  # (1, N) fraction of the target probability that comes from the softmax (r in `mix`)
+    lexicon_fractions: Tensor  # (U, N) fractions that come from the lexicon, by word (y(w) (1 - a(w)) in `mix`)
     slope: Tensor  # (U, N) gradient of the loss with respect to the lexicon values
 
 
@@ -72,7 +72,7 @@ class Lexicon(nn.Module):
     without links. `</s>` predicts `</s>` with probability 1. Unknown words predict nothing.
 
     The table is not trained. It is stored with the model and has, for each source word, its `ENTRIES` most probable
-    translations with a probability of at least `LEAST`.
+    translations with a probability of at least `MIN_PROBABILITY`.
     """
 
     words: Tensor  # (source vocabulary size, ENTRIES) indices of target words, filled up with `PADDING`
@@ -87,8 +87,8 @@ class Lexicon(nn.Module):
     def fill(self, table: Translations) -> None:
         """Fill the table with lex(target word|source word), given by vocabulary indices. `BEGIN` is the empty word."""
         possible = ~np.isin(table.conditions, (PADDING, UNKNOWN, END)) & ~np.isin(table.words, (PADDING, BEGIN))
-        kept = np.flatnonzero(possible & (table.probabilities >= LEAST))  # (E,)
-        sources, targets, values = (each[kept] for each in table)  # (E,) each
+        selected = np.flatnonzero(possible & (table.probabilities >= MIN_PROBABILITY))  # (E,)
+        sources, targets, values = (each[selected] for each in table)  # (E,) each
         order = np.lexsort((targets, -values, sources))
         sources, targets, values = sources[order], targets[order], values[order]
         ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # (E,) rank among the entries of the source
@@ -99,7 +99,7 @@ class Lexicon(nn.Module):
         self.words.copy_(torch.from_numpy(words))
         self.probabilities.copy_(torch.from_numpy(probabilities))
 
-    def look_up(self, source: Tensor) -> tuple[Tensor, Tensor]:
+    def entries(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Return the lexicon entries of source sentences (B, S).
 
         Returns:
@@ -109,12 +109,12 @@ class Lexicon(nn.Module):
         # Number the distinct words of each sentence: sort them, then count the positions where a new word begins.
         ascending, order = entries.sort(dim=1)  # (B, S·ENTRIES) both
         is_new = functional.pad(ascending[:, 1:] != ascending[:, :-1], (1, 0))  # (B, S·ENTRIES)
-        places = torch.empty_like(order).scatter_(1, order, is_new.cumsum(dim=1))  # (B, S·ENTRIES) index of each in U
-        size = int(places.max()) + 1
-        words = entries.new_zeros(len(entries), size).scatter_(1, places, entries)  # (B, U)
+        columns = torch.empty_like(order).scatter_(1, order, is_new.cumsum(dim=1))  # (B, S·ENTRIES) index of each in U
+        size = int(columns.max()) + 1
+        words = entries.new_zeros(len(entries), size).scatter_(1, columns, entries)  # (B, U)
         probabilities = self.probabilities[source]  # (B, S, ENTRIES)
         table = probabilities.new_zeros(*source.shape, size)  # (B, S, U)
-        return table.scatter_add_(2, places.view_as(probabilities), probabilities), words
+        return table.scatter_add_(2, columns.view_as(probabilities), probabilities), words
 
     def forward(self, source: Source, rows: Tensor) -> Lexical:
         """Return lexicon values at steps with attention rows (B, S), or (J, B, S) for J · B steps."""
@@ -128,8 +128,8 @@ class Lexicon(nn.Module):
                 words = words.repeat(len(rows), 1)  # (J·B, U)
             if self.gate is None:
                 return Lexical(values=torch.log1p(known / EPSILON), words=words, mixes=False)
-            share = torch.sigmoid(self.gate).clamp(max=LARGEST_SHARE)  # ()
-            return Lexical(values=share * known, words=words, mixes=True)
+            weight = torch.sigmoid(self.gate).clamp(max=MAX_WEIGHT)  # ()
+            return Lexical(values=weight * known, words=words, mixes=True)
 
 
 def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, size: int) -> Mixed:
@@ -149,27 +149,27 @@ def mix(lexical: Lexical, log_probs: Tensor, wanted: Tensor, smoothing: float, s
     log_rest = torch.log1p(-lexical.values.sum(dim=0, keepdim=True))  # (1, N)
     by_softmax = log_probs + log_rest  # (U, N)
     mixed = torch.logaddexp(lexical.values.log(), by_softmax)  # (U, N)
-    is_wanted, gained = lexical.words == wanted, mixed - by_softmax  # (U, N) both
+    is_wanted, gain = lexical.words == wanted, mixed - by_softmax  # (U, N) both
     weights = (1 - smoothing) * is_wanted + smoothing / size  # (U, N)
-    taken = weights * -torch.expm1(-gained)  # (U, N)
-    left = 1 - taken.sum(dim=0, keepdim=True)  # (1, N)
+    by_lexicon = weights * -torch.expm1(-gain)  # (U, N)
+    softmax_fraction = 1 - by_lexicon.sum(dim=0, keepdim=True)  # (1, N)
     return Mixed(
-        at_words=log_rest.sum() + (gained * is_wanted).sum(),
-        mean=log_rest.sum() + gained.sum() / size,
-        left=left,
-        taken=taken,
-        slope=left / log_rest.exp() - weights * torch.exp(-mixed.clamp(min=SMALLEST)),
+        at_words=log_rest.sum() + (gain * is_wanted).sum(),
+        mean=log_rest.sum() + gain.sum() / size,
+        softmax_fraction=softmax_fraction,
+        lexicon_fractions=by_lexicon,
+        slope=softmax_fraction / log_rest.exp() - weights * torch.exp(-mixed.clamp(min=MIN_LOG_PROB)),
     )
 
 
-def mixed_log_probs(lexical: Lexical, places: Tensor, words: Tensor, log_probs: Tensor) -> Tensor:
-    """Return log p(words[m]) of the mixture at step places[m], (M,).
+def mixed_log_probs(lexical: Lexical, steps: Tensor, words: Tensor, log_probs: Tensor) -> Tensor:
+    """Return log p(words[m]) of the mixture at step steps[m], (M,).
 
     `lexical` is (U, N). `log_probs` (M,) are the softmax's values for the same words.
     """
-    at_words = (lexical.values[:, places] * (lexical.words[:, places] == words)).sum(dim=0)  # (M,)
+    at_words = (lexical.values[:, steps] * (lexical.words[:, steps] == words)).sum(dim=0)  # (M,)
     rest = torch.log1p(-lexical.values.sum(dim=0))  # (N,)
-    return torch.logaddexp(at_words.log(), log_probs + rest[places])  # (M,)
+    return torch.logaddexp(at_words.log(), log_probs + rest[steps])  # (M,)
 
 
 def mixed_with_all(lexical: Lexical, log_probs: Tensor) -> Tensor:
@@ -178,7 +178,7 @@ def mixed_with_all(lexical: Lexical, log_probs: Tensor) -> Tensor:
     `log_probs` is changed in place and returned.
     """
     log_rest = torch.log1p(-lexical.values.sum(dim=1, keepdim=True))  # (N, 1)
-    left = log_probs.add_(log_rest)  # (N, V)
-    known = torch.logaddexp(lexical.values.log(), left.gather(1, lexical.words))  # (N, U)
+    mixed = log_probs.add_(log_rest)  # (N, V)
+    known = torch.logaddexp(lexical.values.log(), mixed.gather(1, lexical.words))  # (N, U)
     # `PADDING` may occur several times in a row. Its value is 0, so all its entries write the same log p.
-    return left.scatter_(1, lexical.words, known)  # (N, V)
+    return mixed.scatter_(1, lexical.words, known)  # (N, V)

@@ -68,8 +68,8 @@ class WordDropout(nn.Module):
         """Return the vectors (…, E) of words (…) after dropout."""
         if not self.training or not self.share:
             return vectors
-        kept = torch.rand(words.shape, device=words.device) >= self.share  # (…)
-        factors = torch.where((words == BEGIN) | (words == END), 1.0, kept / (1 - self.share))  # (…)
+        unmasked = torch.rand(words.shape, device=words.device) >= self.share  # (…)
+        factors = torch.where((words == BEGIN) | (words == END), 1.0, unmasked / (1 - self.share))  # (…)
         return vectors * factors.unsqueeze(-1)
 
 
@@ -124,7 +124,7 @@ class EncoderDecoder(nn.Module):
         length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 is exact up to 256 only
         states, keys = self.decoder.values(annotations), self.decoder.keys(annotations, length)
         encoded = Source(states=states, keys=keys, bias=bias, source_length=length, last=last, gate=gate)
-        return encoded._replace(lexicon=self.lexicon.look_up(source)) if self.lexicon else encoded
+        return encoded._replace(lexicon=self.lexicon.entries(source)) if self.lexicon else encoded
 
     def fertility(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance (B, S) of the attention that words should get, by the model's global fertility."""

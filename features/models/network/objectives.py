@@ -1,7 +1,7 @@
 """Training objectives on the attention of whole sentences.
 
-`GlobalFertility`, `Coverage` and `trace` are added to the log-likelihood, so higher is better. `guidance` is a loss.
-Rows of attention are (J, B, S), 0 if a target is padding. J counts `</s>`.
+`GlobalFertility`, `Coverage` and `trace` are added to the log-likelihood, so higher is better. `guided_alignment_loss`
+is a loss. Rows of attention are (J, B, S), 0 if a target is padding. J counts `</s>`.
 """
 
 import math
@@ -13,10 +13,10 @@ from torch.nn import functional
 from features.models.network.source import Source
 from features.models.settings import Architecture
 
-SMALLEST_VARIANCE = 0.1
+MIN_VARIANCE = 0.1
 """Lower bound of the variance. A density can exceed 1, so without the bound a variance near 0 would be rewarded."""
 
-SMALLEST_ATTENTION = 1e-6
+MIN_ATTENTION = 1e-6
 
 
 class GlobalFertility(nn.Module):
@@ -41,7 +41,7 @@ class GlobalFertility(nn.Module):
     def expected(self, annotations: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance (B, S) of the fertility of words with annotations (B, S, K)."""
         mean, variance = functional.softplus(self.out(torch.tanh(self.hidden(annotations)))).unbind(-1)  # (B, S) both
-        return mean, variance + SMALLEST_VARIANCE
+        return mean, variance + MIN_VARIANCE
 
 
 def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, source_mask: Tensor) -> Tensor:
@@ -64,22 +64,22 @@ class Coverage(nn.Module):
         return -((1 - rows.sum(dim=0)).square() * source.source_mask).sum(dim=1)  # (B,)
 
 
-def guidance(rows: Tensor, places: Tensor, shares: Tensor) -> Tensor:
+def guided_alignment_loss(rows: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
     """Return the guided alignment loss -sum_j 1/|L_j| sum_{i in L_j} log alpha[j, i].
 
     This is the cross-entropy of attention with the links L_j of each target token j (Chen et al. 2016, eq. 4). The
     paper takes the mean over target tokens. Here it is the sum, like -log p. Tokens without links are left out.
-    Attention below `SMALLEST_ATTENTION` is raised to it, since a window may exclude a linked position.
+    Attention below `MIN_ATTENTION` is raised to it, since a window may exclude a linked position.
 
     Args:
         rows: (J, B, S) attention, or with granularity `fine` its mean over the dimensions.
-        places: (3, L) row, sentence and source position of each link.
-        shares: (L,) 1 / number of links of the same target token.
+        indices: (3, L) row, sentence and source position of each link.
+        weights: (L,) 1 / number of links of the same target token.
 
     Returns:
         () in nats.
     """
-    return -(shares * rows[places.unbind(0)].clamp(min=SMALLEST_ATTENTION).log()).sum()
+    return -(weights * rows[indices.unbind(0)].clamp(min=MIN_ATTENTION).log()).sum()
 
 
 def trace(forward: Tensor, backward: Tensor) -> Tensor:

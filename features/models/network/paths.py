@@ -10,7 +10,7 @@ from torch import Tensor
 from features.arrays import Integers
 from features.models.device import on_device
 
-LONGEST = 256
+MAX_NEW_NODES = 256
 """Maximum number of nodes of a path whose attention is computed at once."""
 
 
@@ -22,15 +22,15 @@ class Block(NamedTuple):
 
     keys: Tensor  # (P·T,) node at each position of the paths, arbitrary after the end of a path
     queries: Tensor  # (P·M,) nodes that attend
-    places: Tensor  # (P, M) positions of these nodes on their paths
+    positions: Tensor  # (P, M) positions of these nodes on their paths
     computed: Tensor  # (C,) queries whose results are kept
     nodes: Tensor  # (C,) the nodes of these queries
 
     @property
     def bias(self) -> Tensor:
         """Bias (P, M, T): 0 where attention is allowed, minus infinity elsewhere."""
-        positions = torch.arange(len(self.keys) // len(self.places), device=self.keys.device)  # (T,)
-        later = positions > self.places.unsqueeze(-1)  # (P, M, T)
+        positions = torch.arange(len(self.keys) // len(self.positions), device=self.keys.device)  # (T,)
+        later = positions > self.positions.unsqueeze(-1)  # (P, M, T)
         return torch.zeros(later.shape, device=later.device).masked_fill_(later, float("-inf"))
 
 
@@ -42,7 +42,7 @@ def blocks_of(paths: Sequence[Integers], size: int, device: torch.device) -> Ite
         size: P·T of a block, at most, except for a single path.
         device: device of the tensors.
     """
-    paths, new = _cut(paths, _new_nodes(paths))
+    paths, new = _split_paths(paths, _new_nodes(paths))
     lengths = np.array([len(path) for path in paths])  # (paths,)
     # Paths with equally many new nodes, and of similar length, share a block.
     order = np.lexsort((lengths, new))  # (paths,)
@@ -62,29 +62,29 @@ def _new_nodes(paths: Sequence[Integers]) -> Integers:
     return np.bincount(owners[first], minlength=len(paths))
 
 
-def _cut(paths: Sequence[Integers], new: Integers) -> tuple[list[Integers], Integers]:
-    """Return the parts of the paths, from their roots on, with at most `LONGEST` new nodes each."""
+def _split_paths(paths: Sequence[Integers], new: Integers) -> tuple[list[Integers], Integers]:
+    """Return the parts of the paths, from their roots on, with at most `MAX_NEW_NODES` new nodes each."""
     parts, counts = [], []
     for path, count in zip(paths, new.tolist(), strict=True):
-        for rest in range(0, count, LONGEST):  # nodes after the part
+        for rest in range(0, count, MAX_NEW_NODES):  # nodes after the part
             parts.append(path[: len(path) - rest])
-            counts.append(min(LONGEST, count - rest))
+            counts.append(min(MAX_NEW_NODES, count - rest))
     return parts, np.array(counts)
 
 
-def _block(paths: Sequence[Integers], new: Integers, device: torch.device) -> Block:
+def _block(paths: Sequence[Integers], new_nodes: Integers, device: torch.device) -> Block:
     lengths = np.array([len(path) for path in paths])  # (P,)
     positions = np.arange(lengths.max())  # (T,)
     keys = np.zeros((len(paths), len(positions)), dtype=np.int64)  # (P, T)
     keys[positions < lengths[:, None]] = np.concatenate(paths)
-    asking = lengths[:, None] - np.arange(new.max(), 0, -1)  # (P, M) positions, negative before a root
-    computed = np.flatnonzero(asking >= (lengths - new)[:, None])  # (C,)
-    asking = np.maximum(asking, 0)
-    queries = np.take_along_axis(keys, asking, axis=1)  # (P, M)
+    query_positions = lengths[:, None] - np.arange(new_nodes.max(), 0, -1)  # (P, M) positions, negative before a root
+    computed = np.flatnonzero(query_positions >= (lengths - new_nodes)[:, None])  # (C,)
+    query_positions = np.maximum(query_positions, 0)
+    queries = np.take_along_axis(keys, query_positions, axis=1)  # (P, M)
     return Block(
         keys=on_device(keys.ravel(), device),
         queries=on_device(queries.ravel(), device),
-        places=on_device(asking, device),
+        positions=on_device(query_positions, device),
         computed=on_device(computed, device),
         nodes=on_device(queries.ravel()[computed], device),
     )

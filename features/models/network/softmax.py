@@ -77,13 +77,13 @@ class Softmax(nn.Linear):
             known = lexical.columns(block) if lexical else None
             if known and not known.mixes:
                 logits.scatter_add_(0, known.words, known.values)  # (V, N)
-            places = on_device(rows[first:last] - block.start, words.device)  # (M,)
-            at_words = logits[words[first:last], places]  # (M,)
+            columns = on_device(rows[first:last] - block.start, words.device)  # (M,)
+            at_words = logits[words[first:last], columns]  # (M,)
             highest = logits.amax(dim=0)  # (N,)
             log_norm = logits.sub_(highest).exp_().sum(dim=0).log_() + highest  # (N,), twice as fast as logsumexp
-            log_probs = at_words - log_norm[places]  # (M,)
+            log_probs = at_words - log_norm[columns]  # (M,)
             if known and known.mixes:
-                log_probs = mixed_log_probs(known, places, words[first:last], log_probs)
+                log_probs = mixed_log_probs(known, columns, words[first:last], log_probs)
             parts.append(log_probs)
         return torch.cat(parts)  # (M,)
 
@@ -123,8 +123,8 @@ class TiedSoftmax(Softmax):
         del destination[f"{prefix}weight"]
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
-        own = {f"{prefix}weight": self.weight}
-        super()._load_from_state_dict(state_dict | own, prefix, *arguments)
+        tied = {f"{prefix}weight": self.weight}
+        super()._load_from_state_dict(state_dict | tied, prefix, *arguments)
 
 
 class _Loss(torch.autograd.Function):
@@ -203,12 +203,12 @@ def _measure(logits: Tensor, words: Tensor, smoothing: float, learns: bool, lexi
     if learns:
         slope.div_(norm)
         if mixed:
-            slope.mul_(mixed.left)
+            slope.mul_(mixed.softmax_fraction)
         slope.scatter_add_(0, words, slope.new_full(words.shape, smoothing - 1))  # (V, N)
         if smoothing:
             slope -= smoothing / len(slope)
         if mixed and lexical:
-            slope.scatter_add_(0, lexical.words, mixed.taken)  # (V, N)
+            slope.scatter_add_(0, lexical.words, mixed.lexicon_fractions)  # (V, N)
     of_values = mixed.slope if mixed else slope.gather(0, lexical.words) if lexical else slope[:0]  # (U, N)
     return _Part(plain=log_norm - at_words, spread=log_norm - mean, slope=slope, of_values=of_values)
 
@@ -225,13 +225,13 @@ class _Divergence(torch.autograd.Function):
             gradients.append(torch.zeros_like(bias))
         for block in _blocks(len(outputs)):
             log_p, log_q = (product(weight, side[block], bias).log_softmax(dim=0) for side in sides)  # (V, N) both
-            apart = log_p - log_q  # (V, N)
+            log_ratio = log_p - log_q  # (V, N)
             p, q = log_p.exp_(), log_q.exp_()
-            further = p - q
-            total += (further * apart).sum()
+            difference = p - q
+            total += (difference * log_ratio).sum()
             slopes = (
-                p.mul_(apart - (p * apart).sum(dim=0)).add_(further),  # (V, N)
-                q.mul_((q * apart).sum(dim=0) - apart).sub_(further),  # (V, N)
+                p.mul_(log_ratio - (p * log_ratio).sum(dim=0)).add_(difference),  # (V, N)
+                q.mul_((q * log_ratio).sum(dim=0) - log_ratio).sub_(difference),  # (V, N)
             )
             for slope, side, gradient in zip(slopes, sides, gradients, strict=False):
                 _add_gradients(gradient[block], gradients[2], slope, weight, side[block])

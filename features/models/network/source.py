@@ -55,9 +55,9 @@ class Source(NamedTuple):
     last: tuple[Layer, ...]  # final encoder states, from which the decoder's first state is made
     gate: tuple[Tensor, ...]  # (B, E) mask on target word vectors, empty unless the model is contextual
     counts: tuple[int, ...] = ()  # number of consecutive rows that share states and keys, empty if each has its own
-    lexicon: tuple[Tensor, ...] = ()  # result of `Lexicon.look_up`, its table shared like annotations, else empty
+    lexicon: tuple[Tensor, ...] = ()  # result of `Lexicon.entries`, its table shared like annotations, else empty
 
-    def spread(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
+    def repeated_for(self, rows: Tensor, counts: tuple[int, ...]) -> "Source":
         """Return the source for several queries per source sentence.
 
         `rows` are the source indices of the queries, ascending. `counts` is the number of queries of each source.
@@ -68,8 +68,8 @@ class Source(NamedTuple):
         if self.states.is_cuda:
             return gather(self._replace(last=()), rows)
         copies = _views if len(counts) == 1 else gather
-        own = (self.bias, self.source_length, self.gate, self.lexicon[1:])
-        bias, length, gate, words = copies(own, rows)
+        copied = (self.bias, self.source_length, self.gate, self.lexicon[1:])
+        bias, length, gate, words = copies(copied, rows)
         shared = self._replace(bias=bias, source_length=length, last=(), gate=gate, counts=counts)
         return shared._replace(lexicon=(*self.lexicon[:1], *words))
 
@@ -78,8 +78,8 @@ class Source(NamedTuple):
         if not self.counts:
             return self.keys + hidden
         sums = hidden.new_empty(len(hidden), *self.keys.shape[1:])  # (B, S, A)
-        for part, own, place in self._by_source(hidden, self.keys, sums):
-            torch.add(part, own, out=place)  # (count, S, A)
+        for part, keys, output in self._by_source(hidden, self.keys, sums):
+            torch.add(part, keys, out=output)  # (count, S, A)
         return sums
 
     def times_keys(self, queries: Tensor) -> Tensor:
@@ -87,18 +87,18 @@ class Source(NamedTuple):
         if not self.counts:
             return torch.bmm(self.keys, queries.unsqueeze(-1)).squeeze(-1)  # (B, S)
         products = queries.new_empty(len(queries), self.keys.shape[1])  # (B, S)
-        for part, own, place in self._by_source(queries, self.keys, products):
-            torch.mm(part, own.t(), out=place)  # (count, S)
+        for part, keys, output in self._by_source(queries, self.keys, products):
+            torch.mm(part, keys.t(), out=output)  # (count, S)
         return products
 
     def _by_source(self, rows: Tensor, shared: Tensor, results: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield the rows of each source, the tensor that they share, and the rows of the results, if there are any."""
         counts = list(self.counts)
-        for part, own, place in zip(
+        for part, tensor, output in zip(
             torch.split(rows, counts), shared.unbind(0), torch.split(results, counts), strict=True
         ):
             if len(part):
-                yield part, own, place
+                yield part, tensor, output
 
     def context(self, weights: Tensor) -> Tensor:
         """Return contexts (B, K): annotations summed with weights (B, S), or (B, S, K) for one weight per dimension."""
@@ -115,11 +115,11 @@ class Source(NamedTuple):
         if not self.counts:
             return _weighted(weights, states)
         sums = weights.new_empty(states.shape[2], len(weights))  # (K, B)
-        for part, own, place in self._by_source(weights, states, sums.t()):
+        for part, source_states, output in self._by_source(weights, states, sums.t()):
             if weights.dim() == 3:
-                place.copy_(_weighted(part, own))  # (count, K)
+                output.copy_(_weighted(part, source_states))  # (count, K)
             else:
-                torch.mm(own.t(), part.t(), out=place.t())  # (K, count)
+                torch.mm(source_states.t(), part.t(), out=output.t())  # (K, count)
         return sums.t()  # (B, K)
 
     @property

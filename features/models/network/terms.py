@@ -127,7 +127,7 @@ class Memory(Term):
     def start(self, mask: Tensor) -> Carried:
         """Return the state (B, S, M) of each tensor before the first step."""
         nothing = mask.new_zeros(*mask.shape, self.size)
-        return self.update((nothing,) * self.cell.kept, torch.zeros_like(mask))
+        return self.update((nothing,) * self.cell.num_states, torch.zeros_like(mask))
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """Return the bias (B, S, A)."""

@@ -24,7 +24,7 @@ class Part(NamedTuple):
     """Consecutive nodes of a prefix tree."""
 
     nodes: slice
-    source: Source  # spread to these nodes
+    source: Source  # repeated for these nodes
 
 
 class Dense(nn.Linear):
@@ -73,10 +73,10 @@ def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     return rows.view(batch, length, parts, heads, size // parts // heads).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> tuple[Tensor, Tensor]:
+def _attend_to_source(queries: Tensor, keys_values: Tensor, source: Source, heads: int) -> tuple[Tensor, Tensor]:
     """Attend with queries (B, T, H) to keys and values (B, S, 2H) of the source, like `attend`.
 
-    If rows share their source (`Source.spread`), T is 1, and the rows of one source are processed as its steps.
+    If rows share their source (`Source.repeated_for`), T is 1, and the rows of one source are processed as its steps.
     """
     if not source.counts:
         keys, values = _split(keys_values, 2, heads)
@@ -89,15 +89,15 @@ def _of_annotations(queries: Tensor, keys_values: Tensor, source: Source, heads:
             keys, values = _split(keys_values[number].unsqueeze(0), 2, heads)
             parts.append(attend(_split(query, 1, heads)[0], keys, values, bias.unsqueeze(0)))
     contexts, weights = zip(*parts, strict=True)
-    seen = torch.cat(contexts, dim=1).transpose(0, 1)  # (B, 1, H)
-    return seen, torch.cat(weights, dim=2).transpose(0, 2)  # (B, heads, 1, S)
+    sums = torch.cat(contexts, dim=1).transpose(0, 1)  # (B, 1, H)
+    return sums, torch.cat(weights, dim=2).transpose(0, 2)  # (B, heads, 1, S)
 
 
-def place(embedded: Tensor, positions: Tensor) -> Tensor:
+def add_positions(embedded: Tensor, positions: Tensor) -> Tensor:
     """Return word vectors (…, E) times sqrt(E), plus sine and cosine of their positions (…, 1), which count from 0."""
     size = embedded.shape[-1]
-    places = torch.arange(0, size, 2, device=embedded.device, dtype=embedded.dtype)  # (E/2,)
-    angles = positions * torch.exp(places * (-math.log(10000) / size))  # (…, E/2)
+    dimensions = torch.arange(0, size, 2, device=embedded.device, dtype=embedded.dtype)  # (E/2,)
+    angles = positions * torch.exp(dimensions * (-math.log(10000) / size))  # (…, E/2)
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)  # (…, E)
     return embedded * math.sqrt(size) + waves[..., :size]
 
@@ -121,16 +121,16 @@ class SelfAttention(nn.Module):
         queries, keys, values = rows.new_empty(3, self.heads, len(rows), size)  # (heads, N, d) each
         for part in parts:
             projected = self.project(self.norm(rows[part])).view(-1, 3, self.heads, size)  # (n, 3, heads, d)
-            for whole, own in zip((queries, keys, values), projected.unbind(1), strict=True):
-                whole[:, part] = own.transpose(0, 1)  # (heads, n, d)
+            for whole, values_of_part in zip((queries, keys, values), projected.unbind(1), strict=True):
+                whole[:, part] = values_of_part.transpose(0, 1)  # (heads, n, d)
         contexts = torch.empty_like(queries)  # (heads, N, d)
         for block in blocks:
-            paths, asking = block.places.shape  # P, M
+            paths, count = block.positions.shape  # P, M
             query, key, value = (
                 whole.index_select(1, chosen).view(self.heads, paths, -1, size)  # (heads, P, M or T, d)
                 for whole, chosen in ((queries, block.queries), (keys, block.keys), (values, block.keys))
             )
-            sums = _weighted(query, key, value, block.bias)[0].view(self.heads, paths * asking, size)  # (heads, P·M, d)
+            sums = _weighted(query, key, value, block.bias)[0].view(self.heads, paths * count, size)  # (heads, P·M, d)
             contexts.index_copy_(1, block.nodes, sums.index_select(1, block.computed))
         for part in parts:
             rows[part] += self.out(contexts[:, part].transpose(0, 1).flatten(1))  # (n, H)
@@ -142,8 +142,8 @@ class SelfAttention(nn.Module):
         The last axis has the key, then the value of a position. `before` has the keys and values of the t earlier
         positions, or is empty. `bias` (B or 1, T or 1, t+T or 1) is like that of `attend`.
         """
-        queries, *own = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
-        after = torch.cat(own, dim=-1)  # (B, heads, T, 2d)
+        queries, *new = _split(self.project(self.norm(rows)), 3, self.heads)  # (B, heads, T, d) each
+        after = torch.cat(new, dim=-1)  # (B, heads, T, 2d)
         if before:
             after = torch.cat([before[0], after], dim=2)  # (B, heads, t+T, 2d)
         keys, values = after.chunk(2, dim=-1)  # (B, heads, t+T, d) each
@@ -166,7 +166,7 @@ class SourceAttention(nn.Module):
 
         `keys_values` (B, S, 2H) are the keys and values of the annotations.
         """
-        contexts, weights = _of_annotations(self.query(self.norm(rows)), keys_values, source, self.heads)
+        contexts, weights = _attend_to_source(self.query(self.norm(rows)), keys_values, source, self.heads)
         return rows + self.dropout(self.out(contexts)), weights
 
 
@@ -175,15 +175,15 @@ class FeedForward(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        hidden, inside = architecture.hidden_size, architecture.feedforward_size
+        hidden, inner = architecture.hidden_size, architecture.feedforward_size
         self.norm = nn.LayerNorm(hidden)
-        self.enter, self.leave = Dense(hidden, inside), Dense(inside, hidden)
+        self.enter, self.leave = Dense(hidden, inner), Dense(inner, hidden)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the output (…, H)."""
-        inside = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
-        outputs: Tensor = rows + self.dropout(self.leave(inside))
+        activations = self.dropout(torch.relu(self.enter(self.norm(rows))))  # (…, F)
+        outputs: Tensor = rows + self.dropout(self.leave(activations))
         return outputs
 
 
@@ -222,7 +222,7 @@ class DecoderLayer(nn.Module):
 class TransformerEncoder(nn.Module):
     """Layers of attention to the source, with layer normalization at the end."""
 
-    shares = False
+    shares_prefixes = False
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -234,7 +234,7 @@ class TransformerEncoder(nn.Module):
         """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
         positions = torch.arange(mask.shape[1], device=mask.device, dtype=embedded.dtype)  # (S,)
         bias = embedded.new_zeros(mask.shape).masked_fill(~mask, float("-inf")).unsqueeze(1)  # (B, 1, S)
-        rows = self.dropout(place(embedded, positions.unsqueeze(1)))  # (B, S, H)
+        rows = self.dropout(add_positions(embedded, positions.unsqueeze(1)))  # (B, S, H)
         for layer in self.layers:
             rows = layer(rows, bias)
         return self.norm(rows) * mask.unsqueeze(-1), ()
@@ -279,7 +279,7 @@ class TransformerDecoder(nn.Module):
 
     def step(self, step_input: StepInput, state: State, source: Source) -> tuple[StepOutput, State]:
         """Return the output of one step and the next state."""
-        rows = place(step_input.vectors, state.step - 1).unsqueeze(1)  # (B, 1, H)
+        rows = add_positions(step_input.vectors, state.step - 1).unsqueeze(1)  # (B, 1, H)
         tops, weights, layers = self._run(rows, state.layers, source, rows.new_zeros(1, 1, 1))
         top, row = tops[:, 0], weights[:, 0]  # (B, H), (B, S)
         return StepOutput(top=top, context=top[:, :0], row=row), state._replace(step=state.step + 1, layers=layers)
@@ -292,7 +292,7 @@ class TransformerDecoder(nn.Module):
         """Yield softmax inputs (n, H) and attention rows (n, S) at the nodes of a prefix tree, part by part.
 
         Args:
-            rows: (N, H) vectors of the nodes' last words with their positions (`place`), are overwritten.
+            rows: (N, H) vectors of the nodes' last words with their positions (`add_positions`), are overwritten.
             parts: consecutive nodes, with the sources that they share.
             blocks: the paths of the tree.
         """
@@ -316,7 +316,7 @@ class TransformerDecoder(nn.Module):
         steps = vectors.shape[1]
         positions = torch.arange(steps, device=vectors.device, dtype=vectors.dtype).unsqueeze(1)  # (T, 1)
         later = vectors.new_full((1, steps, steps), float("-inf")).triu(1)  # (1, T, T)
-        tops, weights, _ = self._run(place(vectors, positions), self.start(source).layers, source, later)
+        tops, weights, _ = self._run(add_positions(vectors, positions), self.start(source).layers, source, later)
         return tops.transpose(0, 1), weights.transpose(0, 1)  # (T, B, H), (T, B, S)
 
     def _run(
@@ -326,8 +326,8 @@ class TransformerDecoder(nn.Module):
         rows, layers, weights = self.dropout(rows), [], source.bias
         width = 2 * rows.shape[2]
         keys_values = torch.split(source.states[..., rows.shape[2] :], width, dim=-1)  # (B, S, 2H) each
-        for layer, own, each in zip(self._layers(), before, keys_values, strict=True):
-            rows, after, weights = layer(rows, own, bias, each, source)
+        for layer, earlier, layer_keys_values in zip(self._layers(), before, keys_values, strict=True):
+            rows, after, weights = layer(rows, earlier, bias, layer_keys_values, source)
             layers.append(after)
         return self.norm(rows), weights.mean(dim=1), tuple(layers)
 

@@ -22,7 +22,7 @@ from torch.nn import functional
 from features.feature import Sentence
 from features.models.batches import bucketed
 from features.models.device import find_device, multiplies_bfloat16, within_memory
-from features.models.folder import check_free, held
+from features.models.folder import check_free, locked_for_training
 from features.models.pretrained.encoding import Encoding, Pair
 from features.models.pretrained.finetuning_run import (
     Corpus,
@@ -37,7 +37,7 @@ from features.models.pretrained.folder import Opened, open_folder, readable, vis
 from features.models.pretrained.network import Causal
 from features.models.pretrained.options import parse_options
 from features.models.pretrained.prefixes import TOLERANCE, find_abilities, logits_of
-from features.models.scoring.alone import perplexity
+from features.models.scoring.pairs import perplexity
 from features.progress import Bar, log, progress_bar
 from features.ragged import Ragged
 from moses_io.files.errors import InputError, at
@@ -102,7 +102,10 @@ def fine_tune(
         (state / BEST).unlink(missing_ok=True)
         log.info(f"{output.name}: this training has already ended")
         return
-    with held(output), within_memory("Lower batch_tokens" + ("" if settings.lora_rank else ", or set lora_rank")):
+    with (
+        locked_for_training(output),
+        within_memory("Lower batch_tokens" + ("" if settings.lora_rank else ", or set lora_rank")),
+    ):
         run = _begin(argument, corpus, dev, settings, device, identity)
         state.mkdir(exist_ok=True)
         if (state / CHECKPOINT).exists():

@@ -83,14 +83,14 @@ def find_form(lines: Sequence[str], language: str) -> tuple[Form, float]:
     sample = [words for line in lines if (words := tokens(line))][:SAMPLE]
     restored = Restored(Options(), language)
     texts = [restored(words) for words in sample]
-    best, most = Form(), -1
+    best, max_same = Form(), -1
     for case, escaped, hyphens in itertools.product(CASES, (True, False), (False, True)):
         form = Form(case, escaped, hyphens)
         tokenizer = Tokenizer(form, language)
         same = sum(tokenizer(text) == tuple(words) for text, words in zip(texts, sample, strict=True))
-        if same > most:
-            best, most = form, same
-    return best, most / len(sample) if sample else 1.0
+        if same > max_same:
+            best, max_same = form, same
+    return best, max_same / len(sample) if sample else 1.0
 
 
 def with_form(model: str, path: str, change: Callable[[str], str] = str) -> str:

@@ -43,7 +43,7 @@ def score_prefixes(
     walk = _Walk(network, sources, candidates)
     while len(walk.active):
         walk.advance(size)
-    return walk.scores, Steps(taken=walk.taken, alone=sum(len(tokens) for _, tokens in candidates))
+    return walk.scores, Steps(computed=walk.computed, separate=sum(len(tokens) for _, tokens in candidates))
 
 
 @torch.inference_mode()
@@ -63,10 +63,10 @@ def logits_of(network: Network, pairs: Sequence[tuple[Sequence[int], Sequence[in
 
 
 class Abilities(NamedTuple):
-    """What a network computes without a change of values."""
+    """Optimizations that a network supports without changing values."""
 
-    shares: bool  # candidates that share prefixes
-    pads: bool  # padded batches
+    shares: bool  # sharing the prefixes of candidates
+    pads: bool  # scoring padded batches
 
 
 def find_abilities(network: Network, sizes: tuple[int, int], tolerance: float) -> Abilities:
@@ -85,16 +85,16 @@ def find_abilities(network: Network, sizes: tuple[int, int], tolerance: float) -
     targets = [(0, (4, 5, 2)), (0, (4, 6, 7, 2)), (0, (4, 6, 8, 2)), (1, (4, 2)), (1, (5, 6, 2))]
     candidates = sorted({(number, tuple(token % known for token in target)) for number, target in targets})
     pairs = [(sources[number], target) for number, target in candidates]
-    alone = [score_separately(network, [pair])[0] for pair in pairs]
+    separate = [score_separately(network, [pair])[0] for pair in pairs]
     if any(_depends_on_later(network, source, target, tolerance) for source, target in pairs):
         raise InputError("not a causal language model, as tokens depend on later ones")
-    pads = np.allclose(score_separately(network, pairs), alone, rtol=tolerance)
+    pads = np.allclose(score_separately(network, pairs), separate, rtol=tolerance)
     try:
         shared, _ = score_prefixes(network, sources, candidates, size=4)
     except Exception as error:  # networks raise many types
         log.debug(str(error))
         shared = np.full(len(candidates), np.nan)
-    return Abilities(np.allclose(shared, alone, rtol=tolerance), pads)
+    return Abilities(np.allclose(shared, separate, rtol=tolerance), pads)
 
 
 @torch.inference_mode()
@@ -112,12 +112,12 @@ class _Walk:
 
     Attributes:
         scores: (N,) log-probabilities of the candidates' tokens so far.
-        taken: decoder steps that were taken.
+        computed: number of decoder steps that were computed.
         active: (active,) candidates that are longer than the current prefixes.
     """
 
     def __init__(self, network: Network, sources: Sequence[Sequence[int]], candidates: Sequence[Candidate]) -> None:
-        self.scores, self.taken = np.zeros(len(candidates)), 0
+        self.scores, self.computed = np.zeros(len(candidates)), 0
         self._network, self._depth = network, 0
         self._lengths = np.array([len(tokens) for _, tokens in candidates], dtype=np.int64)  # (N,)
         self._tokens = np.zeros((len(candidates), max(self._lengths, default=0)), dtype=np.int64)  # (N, longest)
@@ -133,12 +133,12 @@ class _Walk:
 
     def advance(self, size: int) -> None:
         """Score the next token of active candidates, and all tokens of those whose prefix no other one has."""
-        alone = np.bincount(self._prefixes)[self._prefixes] == 1  # (active,)
-        ends, prefixes = self.active[alone], self._prefixes[alone]  # (ends,) each
+        unshared = np.bincount(self._prefixes)[self._prefixes] == 1  # (active,)
+        ends, prefixes = self.active[unshared], self._prefixes[unshared]  # (ends,) each
         order = np.argsort(-self._lengths[ends], kind="stable")  # (ends,), longest first
         for part in _batches(self._lengths[ends[order]] - self._depth, size):
             self._score_ends(ends[order[part]], prefixes[order[part]])
-        self.active, self._prefixes = self.active[~alone], self._prefixes[~alone]
+        self.active, self._prefixes = self.active[~unshared], self._prefixes[~unshared]
         if len(self.active):
             self._branch()
 
@@ -151,23 +151,23 @@ class _Walk:
         rows = on_device(self._parents[prefixes], self._network.device)  # (n,)
         logits, _ = self._network.step(self._state, rows, inputs, keep=False)  # (n, L, V)
         self.scores[candidates] += (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()
-        self.taken += int(mask.sum())
+        self.computed += int(mask.sum())
 
     def _branch(self) -> None:
         """Score the next token of all active candidates, and make the longer prefixes current."""
-        prefixes, places = np.unique(self._prefixes, return_inverse=True)  # (prefixes,), (active,)
+        prefixes, prefix_indices = np.unique(self._prefixes, return_inverse=True)  # (prefixes,), (active,)
         rows, inputs = on_device(self._parents[prefixes], self._network.device), self._last[prefixes]
         logits, self._state = self._network.step(
             self._state, rows, on_device(inputs[:, None], self._network.device), keep=True
         )  # (prefixes, 1, V)
-        self.taken += len(prefixes)
+        self.computed += len(prefixes)
         following = self._tokens[self.active, self._depth]  # (active,)
-        self.scores[self.active] += _chosen(logits[:, 0], places, following)
+        self.scores[self.active] += _chosen(logits[:, 0], prefix_indices, following)
         self._depth += 1
         longer = self._lengths[self.active] > self._depth  # (active,)
-        self.active, places, following = self.active[longer], places[longer], following[longer]
-        _, first, self._prefixes = np.unique(places << 32 | following, return_index=True, return_inverse=True)
-        self._parents, self._last = places[first], following[first]  # (prefixes,) each
+        self.active, prefix_indices, following = self.active[longer], prefix_indices[longer], following[longer]
+        _, first, self._prefixes = np.unique(prefix_indices << 32 | following, return_index=True, return_inverse=True)
+        self._parents, self._last = prefix_indices[first], following[first]  # (prefixes,) each
 
 
 def _batches(lengths: Integers, size: int) -> Iterator[slice]:
@@ -180,19 +180,19 @@ def _batches(lengths: Integers, size: int) -> Iterator[slice]:
     if not len(lengths):
         return
     # A batch ends where the length changes.
-    places = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
+    boundaries = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
     costs, starts = [0], [0]  # least cost of the candidates before each place, and start of their last batch
-    for end in places[1:]:
+    for end in boundaries[1:]:
         options = [
-            (cost + CALL + (end - place) * int(lengths[place]), number)
-            for number, (cost, place) in enumerate(zip(costs, places, strict=False))
+            (cost + CALL + (end - boundary) * int(lengths[boundary]), number)
+            for number, (cost, boundary) in enumerate(zip(costs, boundaries, strict=False))
         ]
         cost, start = min(options)
         costs.append(cost)
         starts.append(start)
-    number, batches = len(places) - 1, []
+    number, batches = len(boundaries) - 1, []
     while number:
-        batches.append((places[starts[number]], places[number]))
+        batches.append((boundaries[starts[number]], boundaries[number]))
         number = starts[number]
     for start, end in batches:
         rows = max(1, size // int(lengths[start]))
@@ -208,7 +208,7 @@ def _log_probs(logits: Tensor, targets: Tensor) -> Tensor:
 def _chosen(logits: Tensor, rows: Integers, tokens: Integers) -> Array:
     """Return the log-probabilities of some tokens, (n,), by distributions (rows, V)."""
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    places = on_device(rows, logits.device)  # (n,)
-    found = logits[places, on_device(tokens, logits.device)] - logits.logsumexp(dim=-1)[places]  # (n,)
+    row_indices = on_device(rows, logits.device)  # (n,)
+    found = logits[row_indices, on_device(tokens, logits.device)] - logits.logsumexp(dim=-1)[row_indices]  # (n,)
     values: Array = found.double().cpu().numpy()
     return values

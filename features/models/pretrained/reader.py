@@ -92,7 +92,7 @@ class Pretrained:
             values, steps = self._score(sentences)
             return Reading({NAME: values}, [], steps)
         keys = [self._key(each, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        known = {key: value for key, value in self._cache.look_up(keys).items() if len(value) == NUMBER}
+        known = {key: value for key, value in self._cache.get(keys).items() if len(value) == NUMBER}
         new, start = [], 0
         for each in sentences:
             part = keys[start : start + len(each.hypotheses)]
@@ -103,11 +103,11 @@ class Pretrained:
         values, steps = self._score(new)
         new_keys = [self._key(each, hypothesis) for each in new for hypothesis in each.hypotheses]
         computed = {key: value.tobytes() for key, value in zip(new_keys, values, strict=True)}
-        self._cache.keep(computed)
+        self._cache.store(computed)
         known |= computed
         return Reading({NAME: np.frombuffer(b"".join(known[key] for key in keys))}, [], steps)
 
-    def alone(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
+    def score_separately(self, sentence: Sentence, names: Sequence[str], attention: bool = False) -> Reading:
         """Score each candidate separately, without sharing prefixes."""
         check_process(self.device, self._process)
         values = [float(score_separately(self.network, [pair])[0]) for pair in self._encoding([sentence])]
@@ -148,10 +148,10 @@ class Pretrained:
     ) -> Iterator[Sequence[Candidate]]:
         """Yield parts of the candidates that fit into the memory."""
         start, longest = 0, 0
-        for number, (place, target) in enumerate(candidates):
-            size = len(sources[place]) + len(target)
+        for number, (index, target) in enumerate(candidates):
+            size = len(sources[index]) + len(target)
             # A prompt of one token leaves nothing to read before its candidates, which networks need of all or none.
-            single = {len(sources[each]) == 1 for each in (candidates[start][0], place)}
+            single = {len(sources[each]) == 1 for each in (candidates[start][0], index)}
             needed = (number - start + 1) * self._row_bytes(max(longest, size))
             full = needed > MEMORY[self.device.type] or not (self._shares or self._pads)
             if number > start and (full or len(single) > 1):
@@ -175,7 +175,7 @@ class Pretrained:
             if self._shares:
                 ends = max(1, MEMORY[self.device.type] // 4 // (2 * 4 * self._vocabulary))
                 return score_prefixes(self.network, sources, batch, ends)
-            return score_separately(self.network, [(sources[place], target) for place, target in batch]), Steps()
+            return score_separately(self.network, [(sources[index], target) for index, target in batch]), Steps()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise

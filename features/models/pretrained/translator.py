@@ -58,14 +58,14 @@ class PretrainedTranslator:
         for start in range(0, len(sources), WINDOW):
             window = sources[start : start + WINDOW]
             translations: list[list[Translation]] = [[] for _ in window]
-            order = sorted(range(len(window)), key=lambda place: len(window[place]))
+            order = sorted(range(len(window)), key=lambda index: len(window[index]))
             for first in range(0, len(order), count):
-                places = order[first : first + count]
-                texts = self._generate([window[place] for place in places])
-                scored = self._scored([window[place] for place in places], texts)
-                for place, found in zip(places, scored, strict=True):
-                    translations[place] = found
-                done(len(places))
+                indices = order[first : first + count]
+                texts = self._generate([window[index] for index in indices])
+                scored = self._scored([window[index] for index in indices], texts)
+                for index, found in zip(indices, scored, strict=True):
+                    translations[index] = found
+                done(len(indices))
             yield from translations
 
     def _generate(self, sources: Sequence[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
@@ -79,7 +79,7 @@ class PretrainedTranslator:
             if len(sources) == 1:
                 raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam") from None
             middle = len(sources) // 2
-            return [each for half in (sources[:middle], sources[middle:]) for each in self._generate(half)]
+            return [each for part in (sources[:middle], sources[middle:]) for each in self._generate(part)]
         return [[self._tokenizer(text) for text in next(texts)] if source else [()] for source in sources]
 
     def _scored(
@@ -87,7 +87,7 @@ class PretrainedTranslator:
     ) -> list[list[Translation]]:
         """Return the translations of each source, sorted by value, without those that are too long to be scored."""
         distinct = [tuple(filter(self._reader.fits, dict.fromkeys(part))) or ((),) for part in texts]
-        sentences = [Sentence(place, source, distinct[place]) for place, source in enumerate(sources)]
+        sentences = [Sentence(index, source, distinct[index]) for index, source in enumerate(sources)]
         values = iter(self._reader.read(sentences, [NAME]).values[NAME].tolist())
         scored = []
         for part in distinct:

@@ -19,7 +19,7 @@ from features.models.folder import Model, digest_of_model, load_model, signature
 from features.models.network.cells import Columns, Recurrence
 from features.models.network.model import EncoderDecoder
 from features.models.network.transformer import Dense
-from features.models.scoring.alone import SentencePair, perplexity, score_pairs
+from features.models.scoring.pairs import SentencePair, perplexity, score_pairs
 from features.progress import log
 from moses_io.files.errors import InputError
 
@@ -86,11 +86,11 @@ class Members:
             InputError: the models are on a GPU, and this process was forked after they were loaded.
         """
         check_process(self._device, self._process)
-        places = defaultdict[tuple[int, ...], list[int]](list)
-        for place, source in enumerate(sources):
-            places[self._folds_of(source)].append(place)
-        for folds, together in places.items():
-            yield together, self._without(folds)
+        groups = defaultdict[tuple[int, ...], list[int]](list)
+        for index, source in enumerate(sources):
+            groups[self._folds_of(source)].append(index)
+        for folds, indices in groups.items():
+            yield indices, self._without(folds)
 
     def _folds_of(self, source: tuple[str, ...]) -> tuple[int, ...]:
         """Return, for each model, the fold whose weights score a source.
@@ -208,8 +208,8 @@ def perplexity_of(model: Members, pairs: Sequence[SentencePair]) -> float:
     Pairs from dev are scored with weights that were not trained on them.
     """
     total = 0.0
-    for places, models in model.for_each([source for source, _ in pairs]):
-        scored = score_pairs(models, [pairs[place] for place in places])
+    for indices, models in model.for_each([source for source, _ in pairs]):
+        scored = score_pairs(models, [pairs[index] for index in indices])
         total += sum(float(scores.log_probs.double().sum()) for _, scores in scored)
     side = 0 if model.models[0].config.direction == "backward" else 1
     return perplexity(-total / sum(len(pair[side]) + 1 for pair in pairs))

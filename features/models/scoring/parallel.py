@@ -10,14 +10,14 @@ from torch import Tensor
 from features.arrays import Integers
 from features.models.network.lexicon import ENTRIES
 from features.models.network.paths import blocks_of
-from features.models.network.transformer import Part, place
+from features.models.network.transformer import Part, add_positions
 from features.models.scoring.prefixes import Level
 from features.models.scoring.walk import Walk, fitting
 
 POSITIONS = {"cpu": 2**13, "cuda": 2**20}
 """Positions of paths whose keys and values are gathered together."""
 
-STRETCH = 8
+MAX_PARTS = 8
 """Maximum number of parts whose keys and values are in memory. A part has the nodes that are processed together."""
 
 
@@ -30,7 +30,7 @@ class Nodes(NamedTuple):
     leaving: Integers  # (M,) node that each edge leaves, ascending
     next_words: Integers  # (M,) token of each edge
 
-    def cut(self, nodes: slice) -> "Nodes":
+    def part(self, nodes: slice) -> "Nodes":
         """Return some of the nodes, counted from the first of them."""
         edges = slice(*np.searchsorted(self.leaving, (nodes.start, nodes.stop)))
         of_edges = (self.leaving[edges] - nodes.start, self.next_words[edges])
@@ -47,16 +47,16 @@ def read_parallel(walk: Walk, levels: Sequence[Level], paths: Sequence[Integers]
     """
     nodes, order, edges = _by_source(levels)
     node_at = np.argsort(order)  # (nodes,)
-    moved = [node_at[path] for path in paths]
-    roots = np.array([path[0] for path in moved])  # (candidates,)
+    paths_by_source = [node_at[path] for path in paths]
+    roots = np.array([path[0] for path in paths_by_source])  # (candidates,)
     size = fitting(_bytes_of_node(walk), walk.device)
     of_edges = walk.source.bias.new_empty(len(edges))
     of_nodes = walk.source.bias.new_empty(len(order), walk.source.bias.shape[1])  # (nodes, S)
     node = edge = 0
-    for stretch in _stretches(nodes.sources, STRETCH * size):
-        inside = np.flatnonzero((stretch.start <= roots) & (roots < stretch.stop))
-        below = [moved[number] - stretch.start for number in inside]
-        for log_probs, rows in _read(walk, nodes.cut(stretch), below, size):
+    for block in _blocks(nodes.sources, MAX_PARTS * size):
+        candidates = np.flatnonzero((block.start <= roots) & (roots < block.stop))
+        paths_of_block = [paths_by_source[number] - block.start for number in candidates]
+        for log_probs, rows in _read(walk, nodes.part(block), paths_of_block, size):
             of_edges.index_copy_(0, walk.on_device(edges[edge : edge + len(log_probs)]), log_probs)
             of_nodes.index_copy_(0, walk.on_device(order[node : node + len(rows)]), rows)
             node, edge = node + len(rows), edge + len(log_probs)
@@ -81,7 +81,7 @@ def _by_source(levels: Sequence[Level]) -> tuple[Nodes, Integers, Integers]:
     return nodes, order, edges
 
 
-def _stretches(sources: Integers, size: int) -> Iterator[slice]:
+def _blocks(sources: Integers, size: int) -> Iterator[slice]:
     """Yield slices of at most `size` nodes, or the nodes of one source, that do not divide the nodes of a source."""
     ends = [*(np.flatnonzero(np.diff(sources)) + 1), len(sources)]
     start = 0
@@ -95,21 +95,23 @@ def _read(walk: Walk, nodes: Nodes, paths: Sequence[Integers], size: int) -> Ite
     """Yield log-probabilities of edges (M,) and attention rows (n, S), for parts of `size` nodes of whole sources."""
     network, count = walk.network, len(nodes.sources)
     spans = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-    parts = [Part(span, walk.spread(nodes.sources[span])) for span in spans]
+    parts = [Part(span, walk.sources_of(nodes.sources[span])) for span in spans]
     words = walk.on_device(nodes.words)
     vectors = torch.cat([network.embed(words[part.nodes], part.source) for part in parts])  # (N, E)
     depths = walk.on_device(nodes.depths, vectors.dtype).unsqueeze(1)  # (N, 1)
     blocks = list(blocks_of(paths, POSITIONS[walk.device.type], walk.device))
-    outputs = network.decoder.tree(place(vectors, depths), parts, blocks)
+    outputs = network.decoder.tree(add_positions(vectors, depths), parts, blocks)
     for part, (output, row) in zip(parts, outputs, strict=True):
-        here = nodes.cut(part.nodes)
-        lexical, next_words = network.lexical(part.source, row), walk.on_device(here.next_words)
-        yield network.softmax.chosen(output, here.leaving, next_words, lexical), row  # (M,), (n, S)
+        nodes_of_part = nodes.part(part.nodes)
+        lexical, next_words = network.lexical(part.source, row), walk.on_device(nodes_of_part.next_words)
+        yield network.softmax.chosen(output, nodes_of_part.leaving, next_words, lexical), row  # (M,), (n, S)
 
 
 def _bytes_of_node(walk: Walk) -> int:
     """Return approximately how many bytes a node takes in a layer."""
     a, positions = walk.architecture, walk.source.bias.shape[1]
     known = 3 * ENTRIES if a.lexicon != "none" else 0
-    copied = (1 + 2 * a.decoder_layers) * a.hidden_size if walk.device.type == "cuda" else 0  # see `Source.spread`
+    copied = (
+        (1 + 2 * a.decoder_layers) * a.hidden_size if walk.device.type == "cuda" else 0
+    )  # see `Source.repeated_for`
     return 4 * (positions * (3 * a.attention_heads + known + copied) + 12 * a.hidden_size + 2 * a.feedforward_size)

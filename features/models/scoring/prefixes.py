@@ -54,15 +54,15 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
     rows = [[*target, END] + [END] * (longest - len(target)) for target in targets]
     tokens = np.array(rows)  # (candidates, longest + 1)
     lengths = np.array([len(target) for target in targets])
-    living, nodes_of = np.arange(len(targets)), np.array(sources)  # candidates that have not ended, and their nodes
+    active, nodes_of = np.arange(len(targets)), np.array(sources)  # candidates that have not ended, and their nodes
     of_source = np.arange(nodes_of.max() + 1)  # (N,)
     words, edge_in, parents = np.full_like(of_source, BEGIN), of_source, of_source
     stride = int(tokens.max()) + 1
     for depth in range(longest + 1):
-        pairs = nodes_of * stride + tokens[living, depth]  # (living,) node and next token as one integer
+        pairs = nodes_of * stride + tokens[active, depth]  # (living,) node and next token as one integer
         edges, edge_of = np.unique(pairs, return_inverse=True)  # (M,), (living,)
         nodes, next_words = np.divmod(edges, stride)  # (M,) each
-        ends = lengths[living] == depth
+        ends = lengths[active] == depth
         yield Level(
             sources=of_source,
             words=words,
@@ -70,13 +70,13 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
             parents=parents,
             nodes=nodes,
             next_words=next_words,
-            ended=living[ends],
+            ended=active[ends],
             ends=edge_of[ends],
         )
         edge_in = np.flatnonzero(next_words != END)  # (N,) of the next level
         parents, words = nodes[edge_in], next_words[edge_in]
         of_source = of_source[parents]
-        nodes_of, living = np.searchsorted(edge_in, edge_of[~ends]), living[~ends]
+        nodes_of, active = np.searchsorted(edge_in, edge_of[~ends]), active[~ends]
 
 
 def paths_of(levels: Sequence[Level], candidates: int) -> list[Integers]:

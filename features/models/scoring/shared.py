@@ -45,20 +45,22 @@ class Encodings:
 
 
 class SharedEncodings(Encodings):
-    """Encoded sources whose common prefixes and suffixes are encoded once, by an encoder with `shares`."""
+    """Encoded sources whose common prefixes and suffixes are encoded once, by an encoder with `shares_prefixes`."""
 
     def __init__(self, model: Model, sources: Sequence[Sequence[str]]) -> None:
         super().__init__(model, sources)
         self._ids = pad(self._sources, model.device)  # (N, S)
         ids, lengths = self._ids.numpy(), np.array([len(each) + 2 for each in self._sources])  # (N, S), (N,)
         positions = np.arange(ids.shape[1])  # (S,)
-        turned = np.maximum(lengths[:, None] - 1 - positions, 0)  # (N, S) position of a reversed sequence
-        ahead, back = prefixes(ids, lengths), prefixes(np.take_along_axis(ids, turned, axis=1), lengths)
+        reversed_positions = np.maximum(lengths[:, None] - 1 - positions, 0)  # (N, S) position of a reversed sequence
+        ahead, back = prefixes(ids, lengths), prefixes(np.take_along_axis(ids, reversed_positions, axis=1), lengths)
         with torch.inference_mode():
             states = [_states(model, tree, backwards) for backwards, tree in enumerate((ahead, back))]
             # The last state is that of padding.
             self._states = torch.cat([*states, states[0].new_zeros(1, states[0].shape[1])])  # (nodes + 1, H)
-        rows = np.stack([ahead.nodes, len(states[0]) + np.take_along_axis(back.nodes, turned, axis=1)], axis=2)
+        rows = np.stack(
+            [ahead.nodes, len(states[0]) + np.take_along_axis(back.nodes, reversed_positions, axis=1)], axis=2
+        )
         rows[positions >= lengths[:, None]] = len(self._states) - 1
         self._rows, self._lengths = rows, lengths  # (N, S, 2)
 
@@ -78,10 +80,10 @@ def prefixes(ids: Integers, lengths: Integers) -> Tree:
     stride, nodes = int(ids.max()) + 1, np.zeros(ids.shape, dtype=np.int64)  # (B, S)
     before, count, levels = np.zeros(len(ids), dtype=np.int64), 0, []
     for position in range(ids.shape[1]):
-        living = np.flatnonzero(lengths > position)
-        found, which = np.unique(before[living] * stride + ids[living, position], return_inverse=True)
+        continuing = np.flatnonzero(lengths > position)
+        found, node = np.unique(before[continuing] * stride + ids[continuing, position], return_inverse=True)
         levels.append(np.divmod(found, stride))
-        before[living], nodes[living, position] = which, count + which
+        before[continuing], nodes[continuing, position] = node, count + node
         count += len(found)
     return Tree(levels, nodes)
 
@@ -93,7 +95,7 @@ def _states(model: Model, tree: Tree, backwards: int) -> Tensor:
         for parents, each in tree.levels
     ]
     vectors = model.network.source_embedding(on_device(words, model.device))  # (W, E)
-    states: Tensor = model.network.encoder.along(vectors, levels, bool(backwards))
+    states: Tensor = model.network.encoder.encode_tree(vectors, levels, bool(backwards))
     return states  # (nodes, H)
 
 
@@ -101,17 +103,17 @@ def encodings_of(model: Model, sources: Sequence[Sequence[str]], shared: bool) -
     """Return the encoded sources, with `shared` as `SharedEncodings` if the encoder allows it."""
     network = model.network
     # On a GPU, torch's fused kernel over all positions is faster than a step per position.
-    shares = shared and model.device.type != "cuda" and network.context is None and network.encoder.shares
+    shares = shared and model.device.type != "cuda" and network.context is None and network.encoder.shares_prefixes
     return (SharedEncodings if shares else Encodings)(model, sources)
 
 
 def spans(models: Sequence[Model], sources: Sequence[Sequence[str]]) -> Iterator[slice]:
     """Yield slices of the sources whose states have at most `BYTES` bytes, or of one source."""
-    most = BYTES // (4 * sum(model.network.annotation for model in models))
-    start = held = 0
+    max_positions = BYTES // (4 * sum(model.network.annotation for model in models))
+    start = count = 0
     for number, source in enumerate(sources):
-        if held and held + len(source) + 2 > most:
+        if count and count + len(source) + 2 > max_positions:
             yield slice(start, number)
-            start, held = number, 0
-        held += len(source) + 2
+            start, count = number, 0
+        count += len(source) + 2
     yield slice(start, len(sources))

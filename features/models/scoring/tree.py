@@ -13,7 +13,7 @@ from features.feature import Reading, Sentence, Steps
 from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.source import gather, put
-from features.models.scoring.alone import encode_target, fertility, mean_log
+from features.models.scoring.pairs import encode_target, fertility, mean_log
 from features.models.scoring.parallel import read_parallel
 from features.models.scoring.prefixes import Level, paths_of, prefix_tree
 from features.models.scoring.values import SourceWords, Sums, of_tokens, select
@@ -30,13 +30,15 @@ def score_tree(
     All prefixes of one length are processed together, or all prefixes at once by models without recurrence. The softmax
     is normalized once for all continuations of a prefix, and the values of tokens are added up along the path. Several
     models score with the mean of their distributions, and attention is that of the first model. Results equal those of
-    `score_alone` up to the rounding of float32.
+    `score_one_by_one` up to the rounding of float32.
     """
     first, sources = models[0], [each.source for each in sentences]
     owners = [number for number, each in enumerate(sentences) for _ in each.hypotheses]  # (N,) index of the sentence
     targets = [encode_target(first, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     levels = list(prefix_tree(owners, targets))
-    steps = Steps(taken=sum(len(level.sources) for level in levels), alone=sum(len(target) + 1 for target in targets))
+    steps = Steps(
+        computed=sum(len(level.sources) for level in levels), separate=sum(len(target) + 1 for target in targets)
+    )
     with torch.inference_mode():
         walks = [Walk(model, sources) for model in models]
         paths = paths_of(levels, len(owners))
@@ -45,9 +47,9 @@ def score_tree(
             for each in walks
         ]
         walk, owner = walks[0], on_device(owners, first.device)  # (N,)
-        source, sums, done = walk.source, _nothing(walk), 0
+        source, sums, done = walk.source, _zero_sums(walk), 0
         ended = gather(sums, owner)  # N rows
-        rows = np.empty((steps.taken if attention else 0, source.bias.shape[1]), dtype=np.float32)
+        rows = np.empty((steps.computed if attention else 0, source.bias.shape[1]), dtype=np.float32)
         for level, steps_of_models in zip(levels, zip(*read, strict=True), strict=True):
             tokens, row = _tokens(walk, level, steps_of_models)
             nodes, edge_in = walk.on_device(level.nodes), walk.on_device(level.edge_in)
@@ -56,11 +58,11 @@ def score_tree(
             if attention:
                 rows[done : done + len(row)] = row.float().cpu().numpy()
             done += len(row)
-            show_status(f"step {done:,} of {steps.taken:,}")
+            show_status(f"step {done:,} of {steps.computed:,}")
         expected = fertility(first, sources) if "fertility" in names else ()
         values = select(names, ended, gather(SourceWords(source.source_mask, expected), owner))  # (N, names)
     attended = [
-        rows[path, : len(sources[place]) + 2] for place, path in zip(owners, paths if attention else (), strict=False)
+        rows[path, : len(sources[index]) + 2] for index, path in zip(owners, paths if attention else (), strict=False)
     ]  # (J+1, I+2)
     return Reading(dict(zip(names, values.cpu().numpy().T, strict=True)), attended, steps)
 
@@ -76,17 +78,17 @@ def _by_level(walk: Walk, levels: Sequence[Level]) -> Iterator[tuple[Tensor, Ten
     """Yield the log-probability (M,) of each edge of a level, and the attention rows (N, S) of its nodes."""
     for level in levels:
         states, log_probs, rows = [], [], []
-        for part in level.split(walk.at_once):
+        for part in level.split(walk.max_prefixes):
             step = walk.step(part.sources, part.words, part.parents)
             next_words = walk.on_device(part.next_words)
             log_probs.append(walk.network.softmax.chosen(step.outputs, part.nodes, next_words, step.lexical))
             states.append(step.state)
             rows.append(step.row)
-        walk.go_on(states)  # N rows
+        walk.advance(states)  # N rows
         yield torch.cat(log_probs), torch.cat(rows)  # (M,), (N, S)
 
 
-def _nothing(walk: Walk) -> Sums:
+def _zero_sums(walk: Walk) -> Sums:
     """Return sums over no tokens, one row per source."""
     zeros = torch.zeros_like(walk.source.bias)  # (sources, S)
     return of_tokens(zeros[:, 0], zeros[:, 0] > 0, zeros)

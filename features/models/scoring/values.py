@@ -48,7 +48,7 @@ def of_tokens(log_probs: Tensor, unknown: Tensor, attention: Tensor) -> Sums:
     nothing = torch.zeros_like(log_probs).unsqueeze(-1)  # (…, 1)
     return Sums(
         log_probs=log_probs,
-        known=log_probs * ~unknown,
+        known=torch.where(unknown, 0.0, log_probs),
         unknown=unknown.double(),
         entropy=torch.special.entr(rows).sum(dim=-1),  # (…)
         attention=rows,

@@ -38,14 +38,14 @@ class Walk:
         architecture: its settings.
         device: device of the model.
         source: the encoded sources.
-        at_once: number of prefixes that may take a step at once.
+        max_prefixes: number of prefixes that may take a step at once.
     """
 
     def __init__(self, model: Model, sources: Sequence[tuple[str, ...]]) -> None:
         self.network, self.device, self.architecture = model.network, model.device, model.config.architecture
         self.source = self.network.encode(pad([model.source.encode(source) for source in sources], model.device))
         self._state = self.network.decoder.start(self.source)
-        self.at_once = fitting(_bytes_of_prefix(self.architecture, self.source.bias.shape[1]), model.device)
+        self.max_prefixes = fitting(_bytes_of_prefix(self.architecture, self.source.bias.shape[1]), model.device)
 
     def step(self, sources: Integers, words: Integers, parents: Integers) -> Stepped:
         """Run the step of N prefixes without changing the state of the walk.
@@ -55,18 +55,18 @@ class Walk:
             words: (N,) last word of each prefix.
             parents: (N,) index of the prefix that is one word shorter. At the root, index of the source.
         """
-        decoder, source = self.network.decoder, self.spread(sources)
+        decoder, source = self.network.decoder, self.sources_of(sources)
         step_input = decoder.step_input(self.network.embed(self.on_device(words), source))  # (N, E)
         step, state = decoder.step(step_input, gather(self._state, self.on_device(parents)), source)
         outputs = decoder.output(step, step_input.vectors)  # (N, H)
         return Stepped(state=state, outputs=outputs, lexical=self.network.lexical(source, step.row), row=step.row)
 
-    def spread(self, sources: Integers) -> Source:
+    def sources_of(self, sources: Integers) -> Source:
         """Return the encoded sources for N prefixes with these sources (N,), ascending."""
         counts = np.bincount(sources, minlength=len(self.source.states))  # (sources,)
-        return self.source.spread(self.on_device(sources), tuple(counts.tolist()))
+        return self.source.repeated_for(self.on_device(sources), tuple(counts.tolist()))
 
-    def go_on(self, states: Sequence[State]) -> None:
+    def advance(self, states: Sequence[State]) -> None:
         """Advance to the next length: set the state to the concatenated states of all steps of this length."""
         self._state = join(states)
 

@@ -29,7 +29,7 @@ from features.sentences import TokenPair
 from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import open_output
 
-SHARE = 0.5
+LEARNING_RATE_FACTOR = 0.5
 """First learning rate of fine-tuning, relative to the learning rate of the training."""
 
 
@@ -62,7 +62,7 @@ class Adaptation:
         The best weights of the training stay in `base.safetensors` until the training ends, so that a killed training
         can resume fine-tuning from them.
         """
-        _keep_base(self._run)
+        _save_base(self._run)
         # The training's optimizer is not used any more: free the memory of its state.
         self._run.optimizer.state.clear()
         try:
@@ -72,7 +72,7 @@ class Adaptation:
                 return
         except Diverged as error:
             log.info(f"fine-tuning on dev: {error}")
-        if self._run.ranks.leads:
+        if self._run.ranks.is_main:
             self._undo()
 
     def _improved(self, bar: Bar) -> list[float]:
@@ -111,7 +111,7 @@ class Adaptation:
             network.load_state_dict(load_weights(learner.folder / BASE, network.state_dict(), len(learner.target)))
 
     def _save(self, weights_name: str) -> None:
-        for learner in self._run.learners if self._run.ranks.leads else ():
+        for learner in self._run.learners if self._run.ranks.is_main else ():
             save_weights(learner.folder, learner.network, weights_name)
 
     def _keep(self, perplexities: Sequence[float], measured: dict[str, float]) -> None:
@@ -120,7 +120,7 @@ class Adaptation:
         progress.best = perplexities[0]
         progress.seconds += sum(part.progress.seconds for part in self._parts.values())
         for learner, dev in zip(self._run.learners, perplexities[1:], strict=True):
-            if self._run.ranks.leads:
+            if self._run.ranks.is_main:
                 self._folds.write(learner.folder)
                 done = {"epoch": progress.epoch + whole.epoch, "updates": progress.updates + whole.updates}
                 learner.add_row({**done, "dev_perplexity": dev, **measured, "seconds": progress.seconds, "best": True})
@@ -151,18 +151,18 @@ def _part(run: Run, dev: Sequence[TokenPair], folds: Sequence[int], fold: int) -
 
     With fold 0 it trains on all usable sentences of dev.
     """
-    seen = [pair for pair, own in zip(dev, folds, strict=True) if own not in (0, fold)]
-    unseen = [pair for pair, own in zip(dev, folds, strict=True) if own == fold]
+    seen = [pair for pair, sentence_fold in zip(dev, folds, strict=True) if sentence_fold not in (0, fold)]
+    unseen = [pair for pair, sentence_fold in zip(dev, folds, strict=True) if sentence_fold == fold]
     settings = replace(
         run.settings, epochs=run.settings.fine_tuning_epochs, updates=0,
-        learning_rate=SHARE * run.settings.learning_rate, schedule="linear",
+        learning_rate=LEARNING_RATE_FACTOR * run.settings.learning_rate, schedule="linear",
         warmup_updates=0, guided_alignment=0.0, average_checkpoints=0,
     )  # fmt: skip
-    corpus, held = encode(seen, run.learners), encode(unseen, run.learners)
+    corpus = encode(seen, run.learners)
     planned = planned_updates(settings, corpus[0], seen, run.learners)
     return replace(
-        run, settings=settings, pairs=seen, links=NO_LINKS, corpus=corpus, dev=held, planned=planned,
-        progress=Progress(), recent=[],
+        run, settings=settings, pairs=seen, links=NO_LINKS, corpus=corpus, dev=encode(unseen, run.learners),
+        planned=planned, progress=Progress(), recent=[],
     )  # fmt: skip
 
 
@@ -172,10 +172,10 @@ def _added(losses: Sequence[DevLosses]) -> DevLosses:
     return [(sum(loss for loss, _ in each), sum(words for _, words in each)) for each in of_learners]
 
 
-def _keep_base(run: Run) -> None:
+def _save_base(run: Run) -> None:
     """Copy the best weights of the training to `base.safetensors`, unless a killed fine-tuning has already done so."""
-    for learner in run.learners if run.ranks.leads else ():
+    for learner in run.learners if run.ranks.is_main else ():
         if not (learner.folder / BASE).exists():
             with open_output(str(learner.folder / BASE)) as stream:
                 stream.write((learner.folder / WEIGHTS).read_bytes())
-    run.ranks.meet()
+    run.ranks.barrier()

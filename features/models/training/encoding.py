@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from features.arrays import Integers
-from features.links import NO_LINKS, WIDTH, places_of, turned
+from features.links import NO_LINKS, WIDTH, swapped, word_indices
 from features.models.batches import bucketed
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner
@@ -21,8 +21,8 @@ BLOCK = 2**14
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Sentences cut into subwords.
+class Segmentation:
+    """Sentences segmented into subwords.
 
     Attributes:
         subwords: subword ids of each running word.
@@ -70,44 +70,48 @@ def encode(
     corpus, vocabularies = TokenPairs.of(pairs), (learners[0].source, learners[0].target)
     sides = (corpus.source, corpus.target)
     tables = (
-        () if dropout else [Ragged.of(each.cut(side.words)) for each, side in zip(vocabularies, sides, strict=True)]
+        ()
+        if dropout
+        else [Ragged.of(each.encode_each(side.words)) for each, side in zip(vocabularies, sides, strict=True)]
     )
     parts: list[list[EncodedCorpus]] = []
     for start in range(0, max(1, len(corpus)), BLOCK):
         block = slice(start, start + BLOCK)
         if dropout:
-            source, target = _cut_at_random(learners[0], corpus[block], dropout)
+            source, target = _segment_randomly(learners[0], corpus[block], dropout)
         else:
-            source, target = (_cut(side[block], table) for side, table in zip(sides, tables, strict=True))
+            source, target = (_segment(side[block], table) for side, table in zip(sides, tables, strict=True))
         known = links.part(block)
         parts.append([_encoded(source, target, known, learners[0].config.right_to_left)])
         if len(learners) > 1:
-            parts[-1].append(_encoded(target, source, turned(known), learners[1].config.right_to_left))
+            parts[-1].append(_encoded(target, source, swapped(known), learners[1].config.right_to_left))
     return [EncodedCorpus.joined(each) for each in zip(*parts, strict=True)]
 
 
-def _cut(sentences: Sentences, table: Ragged) -> Cut:
-    """Cut sentences. `table` has the subword ids of each distinct word."""
-    return Cut(table.take(sentences.numbers.values), sentences.numbers.ends)
+def _segment(sentences: Sentences, table: Ragged) -> Segmentation:
+    """Segment sentences. `table` has the subword ids of each distinct word."""
+    return Segmentation(table.take(sentences.numbers.values), sentences.numbers.ends)
 
 
-def _cut_at_random(learner: Learner, pairs: TokenPairs, dropout: Dropout) -> tuple[Cut, Cut]:
-    cut = [(learner.source.cut(left, dropout), learner.target.cut(right, dropout)) for left, right in pairs]
-    source, target = (Ragged.of(flat(each[side] for each in cut)) for side in (0, 1))
-    return Cut(source, pairs.source.numbers.ends), Cut(target, pairs.target.numbers.ends)
+def _segment_randomly(learner: Learner, pairs: TokenPairs, dropout: Dropout) -> tuple[Segmentation, Segmentation]:
+    encoded = [
+        (learner.source.encode_each(left, dropout), learner.target.encode_each(right, dropout)) for left, right in pairs
+    ]
+    source, target = (Ragged.of(flat(each[side] for each in encoded)) for side in (0, 1))
+    return Segmentation(source, pairs.source.numbers.ends), Segmentation(target, pairs.target.numbers.ends)
 
 
-def _encoded(source: Cut, target: Cut, links: Ragged, right_to_left: bool) -> EncodedCorpus:
+def _encoded(source: Segmentation, target: Segmentation, links: Ragged, right_to_left: bool) -> EncodedCorpus:
     ids = target.sentences
     return EncodedCorpus(
         source=source.sentences,
         target=ids.reversed() if right_to_left else ids,
         target_lengths=np.diff(target.ends) + 1,
-        links=spread(links, source, target, right_to_left) if links else links,
+        links=links_of_subwords(links, source, target, right_to_left) if links else links,
     )
 
 
-def spread(links: Ragged, source: Cut, target: Cut, right_to_left: bool) -> Ragged:
+def links_of_subwords(links: Ragged, source: Segmentation, target: Segmentation, right_to_left: bool) -> Ragged:
     """Return packed links between all subwords of linked words.
 
     Args:
@@ -116,7 +120,7 @@ def spread(links: Ragged, source: Cut, target: Cut, right_to_left: bool) -> Ragg
         target: subwords of the target sentences, from left to right.
         right_to_left: whether the target is read from its last subword to its first.
     """
-    left, right = places_of(links, source.ends, target.ends)  # (L,) index of both words of a link
+    left, right = word_indices(links, source.ends, target.ends)  # (L,) index of both words of a link
     width = target.subwords.lengths[right]  # (L,)
     sizes = source.subwords.lengths[left] * width  # (L,) number of links between subwords
     each, link = concatenated(np.zeros_like(sizes), sizes), np.repeat(np.arange(len(sizes)), sizes)  # (K,) both

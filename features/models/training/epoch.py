@@ -13,8 +13,8 @@ from features.links import WIDTH
 from features.models.batches import bucketed
 from features.models.device import on_device
 from features.models.network.model import Objective
-from features.models.network.objectives import guidance, trace
-from features.models.scoring.alone import perplexity
+from features.models.network.objectives import guided_alignment_loss, trace
+from features.models.scoring.pairs import perplexity
 from features.models.settings import Training, rows_ahead
 from features.models.tables import find
 from features.models.training.checkpoint import Run
@@ -71,14 +71,14 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     plain: list[Tensor] = []
     run.optimizer.zero_grad()
     # The share of a process can be empty if a batch has fewer sentences than there are processes.
-    for batch in filter(None, map(run.ranks.share, batches)):
+    for batch in filter(None, map(run.ranks.shard, batches)):
         outcomes = [
             learner.forward(corpus, batch, run.device) for learner, corpus in zip(run.learners, run.corpus, strict=True)
         ]
         loss = torch.stack([outcome.loss for outcome in outcomes]).sum()  # ()
         gain = torch.stack([outcome.bonus for outcome in outcomes]).sum()  # ()
         if weight > 0:
-            gain = gain - weight * _guidance(run, batch, outcomes)
+            gain = gain - weight * _guided_alignment_loss(run, batch, outcomes)
         if len(outcomes) > 1:
             gain = gain + run.settings.agreement_weight * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
         ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
@@ -92,7 +92,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     return sum(torch.stack(plain).tolist()), tokens  # tolist() waits for the GPU, so it comes last
 
 
-def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
+def _guided_alignment_loss(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> Tensor:
     """Return the guided alignment loss () of a batch, summed over all learners."""
     total = outcomes[0].bonus.new_zeros(())
     for learner, corpus, outcome in zip(run.learners, run.corpus, outcomes, strict=True):
@@ -100,16 +100,18 @@ def _guidance(run: Run, batch: Sequence[int], outcomes: Sequence[Objective]) -> 
         sentences = [[divmod(link, WIDTH) for link in sorted(corpus.links[number])] for number in batch]
         links = [(j, sentence, i) for sentence, alignment in enumerate(sentences) for i, j in alignment]
         counts = Counter((j, sentence) for j, sentence, _ in links)
-        places = on_device([(j + ahead, sentence, i + 1) for j, sentence, i in links], run.device, torch.long)  # (L, 3)
-        shares = on_device([1 / counts[j, sentence] for j, sentence, _ in links], run.device)  # (L,)
-        total = total + guidance(outcome.rows, places.view(-1, 3).t(), shares)
+        indices = on_device(
+            [(j + ahead, sentence, i + 1) for j, sentence, i in links], run.device, torch.long
+        )  # (L, 3)
+        weights = on_device([1 / counts[j, sentence] for j, sentence, _ in links], run.device)  # (L,)
+        total = total + guided_alignment_loss(outcome.rows, indices.view(-1, 3).t(), weights)
     return total
 
 
 def dev_losses(run: Run) -> DevLosses:
     """Return the losses of all learners on dev."""
     pairs = zip(run.learners, run.dev, strict=True)
-    losses = run.ranks.add_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
+    losses = run.ranks.sum_up([loss_of(learner, dev, run.device, run.ranks) for learner, dev in pairs])
     return [(loss, int(dev.target_lengths.sum())) for loss, dev in zip(losses, run.dev, strict=True)]
 
 

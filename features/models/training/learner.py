@@ -93,5 +93,5 @@ class Learner:
 def loss_of(learner: Learner, corpus: EncodedCorpus, device: torch.device, ranks: Ranks = ALONE) -> float:
     """Return the sum of -log p in nats, `</s>` included, of the targets in this process's share."""
     learner.network.eval()
-    batches = ranks.share(bucketed(corpus.lengths, 64, cells=CELLS))
+    batches = ranks.shard(bucketed(corpus.lengths, 64, cells=CELLS))
     return sum((float(learner.forward(corpus, numbers, device).plain) for numbers in batches), 0.0)

@@ -12,7 +12,7 @@ from features.ragged import Ragged
 from features.sentences import TokenPairs
 from features.translation_table import Translations, count, estimate, relative
 
-MOST_LINKS = 2**26
+MAX_LINKS = 2**26
 """Maximum possible links between tokens for IBM model 1, which needs about 30 bytes of memory for each."""
 
 
@@ -34,16 +34,16 @@ def counted_lexicon(pairs: TokenPairs, links: Ragged, learner: Learner) -> Trans
 
 def _subwords(vocabulary: Vocabulary, words: Sequence[str]) -> csr_array:
     """Return how often each word has each token (words + 1, V). The last row is the empty word."""
-    rows = Ragged.of([*vocabulary.cut(words), [BEGIN]])
+    rows = Ragged.of([*vocabulary.encode_each(words), [BEGIN]])
     return csr_array((np.ones_like(rows.values, np.int64), rows.values, rows.ends), (len(rows), len(vocabulary)))
 
 
 def estimated_lexicon(corpus: EncodedCorpus, count: int) -> Translations:
     """Return p(target token|source token) of IBM model 1, with the token `BEGIN` as the empty word.
 
-    It is estimated from the first `count` pairs or, if they have more than `MOST_LINKS` possible links, from evenly
+    It is estimated from the first `count` pairs or, if they have more than `MAX_LINKS` possible links, from evenly
     spaced ones.
     """
     possible = (corpus.source.lengths[:count] + 1) * corpus.target.lengths[:count]  # (count,)
-    rows = np.arange(0, count, math.ceil(int(possible.sum()) / MOST_LINKS))
+    rows = np.arange(0, count, math.ceil(int(possible.sum()) / MAX_LINKS))
     return estimate(corpus.source.take(rows), corpus.target.take(rows), BEGIN)

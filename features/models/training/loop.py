@@ -8,7 +8,7 @@ import torch
 
 from features.models.config import BASE, CHECKPOINT
 from features.models.device import within_memory
-from features.models.folder import held, remove_leftovers, save_weights
+from features.models.folder import locked_for_training, remove_leftovers, save_weights
 from features.models.training.adaptation import Adaptation, check_adaptable
 from features.models.training.checkpoint import Run, random_state, save, weights_of
 from features.models.training.epoch import check_finite, dev_losses, perplexities_of, train_epoch
@@ -33,20 +33,20 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
     """
     check_adaptable(task)
     with contextlib.ExitStack() as stack:
-        for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.leads else ():
-            stack.enter_context(held(folder))
+        for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.is_main else ():
+            stack.enter_context(locked_for_training(folder))
         with within_memory(f"Lower batch_size, batch_tokens, max_length, {LARGE}"):
             _train(replace(task, start=start), resume)
 
 
 def _train(task: Task, resume: bool) -> None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
-    run = _lead(task, resume) if task.ranks.leads else None
-    if not task.ranks.from_first(lambda: run is not None):
+    run = _begin_training(task, resume) if task.ranks.is_main else None
+    if not task.ranks.broadcast(lambda: run is not None):
         return
     # The other processes begin with the checkpoint that the leading process wrote.
     run = run or resume_run(task, checkpoint)
-    run.ranks.meet()
+    run.ranks.barrier()
     adaptation = Adaptation(run, task) if run.settings.fine_tuning_epochs else None
     planned = run.planned + (adaptation.planned if adaptation else 0)
     with progress_bar(f"train {folder.name}", planned, run.progress.updates, whole=True) as bar:
@@ -56,14 +56,14 @@ def _train(task: Task, resume: bool) -> None:
         _try_average(run)
         if adaptation:
             adaptation.perform(bar)
-    if run.ranks.leads:
+    if run.ranks.is_main:
         remove_leftovers([folder, *task.folders])
         checkpoint.unlink()
         _remove_bases(task)
     log.info(f"{folder.name}: perplexity on dev {run.progress.best:.3f} per word, with </s>")
 
 
-def _lead(task: Task, resume: bool) -> Run | None:
+def _begin_training(task: Task, resume: bool) -> Run | None:
     """Begin or resume the training. Return None if it has already ended.
 
     A checkpoint then exists, from which the other processes begin.
@@ -97,7 +97,7 @@ def _remove_bases(task: Task) -> None:
 def _keep(run: Run, checkpoint: Path) -> None:
     """Write the checkpoint, with the random state of every process."""
     gathered = {name: run.ranks.gather(state) for name, state in random_state(run.device).items()}
-    if run.ranks.leads:
+    if run.ranks.is_main:
         states = [dict(zip(gathered, each, strict=True)) for each in zip(*gathered.values(), strict=True)]
         save(run, checkpoint, states)
 
@@ -121,7 +121,7 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
             -run.settings.average_checkpoints :
         ]
     for learner, dev in zip(run.learners, perplexities[1:], strict=True):
-        if not run.ranks.leads:
+        if not run.ranks.is_main:
             break
         if better:
             save_weights(learner.folder, learner.network)
@@ -149,5 +149,5 @@ def _try_average(run: Run) -> None:
     log.info(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
     if better:
         run.progress.best = joint
-        for learner in run.learners if run.ranks.leads else ():
+        for learner in run.learners if run.ranks.is_main else ():
             save_weights(learner.folder, learner.network)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from features.links import NO_LINKS, WIDTH, packed_links, turned
+from features.links import NO_LINKS, WIDTH, packed_links, swapped
 from features.models.config import RECORD, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model, load_vocabularies, outline
@@ -26,7 +26,7 @@ from features.models.training.encoding import encode, planned_updates
 from features.models.training.learner import Learner
 from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.ranks import ALONE, Ranks
-from features.models.vocabulary import PADDING, UNKNOWN, NoWords, Vocabulary, build_vocabulary
+from features.models.vocabulary import PADDING, UNKNOWN, EmptyVocabulary, Vocabulary, build_vocabulary
 from features.progress import log
 from features.ragged import Ragged
 from features.sentences import Sentences, TokenPair, TokenPairs, line_of
@@ -127,7 +127,7 @@ def begin_run(task: Task, resume: bool) -> Run:
     else:
         # Words that only occur in synthetic pairs are rare in the real ones, and would enlarge the softmax.
         pairs = corpus.pairs if task.settings.bpe else corpus.real
-        source = NoWords() if task.language_model else vocabulary_of(pairs.source, task.settings, task.tags)
+        source = EmptyVocabulary() if task.language_model else vocabulary_of(pairs.source, task.settings, task.tags)
         vocabularies = [source, vocabulary_of(pairs.target, task.settings)]
     learners = _learners(task, vocabularies, starts)
     for learner in learners:
@@ -144,15 +144,15 @@ def _lexicon(corpus: _Corpus, run: Run, number: int) -> Translations:
     pairs, links = corpus.real, corpus.real_links
     if not links:
         return estimated_lexicon(run.corpus[number], len(pairs))
-    given = (pairs.turned(), turned(links)) if number else (pairs, links)
+    given = (pairs.swapped(), swapped(links)) if number else (pairs, links)
     return counted_lexicon(*given, run.learners[number])
 
 
 def vocabulary_of(sentences: Sentences, settings: Training, extra: Sequence[str] = ()) -> Vocabulary:
     """Build a vocabulary, and log a message if the text gives fewer subwords than requested."""
     vocabulary = build_vocabulary(sentences, settings, extra)
-    if vocabulary.subwords and len(vocabulary.subwords.pieces) < settings.bpe:
-        log.info(f"bpe: the text has {len(vocabulary.subwords.pieces)} subwords, not {settings.bpe}")
+    if vocabulary.subwords and len(vocabulary.subwords.all_subwords) < settings.bpe:
+        log.info(f"bpe: the text has {len(vocabulary.subwords.all_subwords)} subwords, not {settings.bpe}")
     return vocabulary
 
 
@@ -212,12 +212,12 @@ def usable(pair: TokenPair, task: Task) -> bool:
 def _corpus_of(task: Task) -> _Corpus:
     """Return the pairs that a training uses. Raise `InputError` if no real pair is usable."""
     settings, pairs, links = task.settings, TokenPairs.of(task.corpus), packed_links(task.links)
-    kept = _usable_pairs(pairs, task)
-    if not kept.any():
+    mask = _usable_pairs(pairs, task)
+    if not mask.any():
         raise InputError(
             f"no sentence pair to train on: each has an empty side or more than {settings.max_length} words"
         )
-    real, real_links = pairs.select(kept), links.select(kept) if links else links
+    real, real_links = pairs.select(mask), links.select(mask) if links else links
     synthetic = TokenPairs.of(task.synthetic)
     if not len(synthetic):
         return _Corpus(real, real_links, real, real_links)
@@ -233,8 +233,8 @@ def _usable_pairs(pairs: TokenPairs, task: Task) -> NDArray[np.bool_]:
     """Return for each pair (P,) whether it is `usable`."""
     sides = [pairs.target] if task.language_model else [pairs.source, pairs.target]
     lengths = np.stack([side.numbers.lengths for side in sides])  # (1 or 2, P)
-    kept: NDArray[np.bool_] = (lengths.min(axis=0) > 0) & (lengths.max(axis=0) <= task.settings.max_length)  # (P,)
-    return kept
+    mask: NDArray[np.bool_] = (lengths.min(axis=0) > 0) & (lengths.max(axis=0) <= task.settings.max_length)  # (P,)
+    return mask
 
 
 def _learners(task: Task, vocabularies: Sequence[Vocabulary], starts: Sequence[Model]) -> list[Learner]:

@@ -10,7 +10,7 @@ through its wrapper, and handles one network at a time. Here shares may be empty
 networks can be in one graph. Its advantage would be to exchange gradients during the backward pass.
 docs/lab/speed.md has the cost of the exchange.
 
-The process of rank 0 leads: it begins the training and writes all files. The other processes start from its checkpoint,
+The process of rank 0 begins the training and writes all files. The other processes start from its checkpoint,
 so all processes need access to the folder.
 """
 
@@ -49,11 +49,11 @@ class Ranks:
     size: int = 1  # number of processes
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process writes files and messages."""
         return self.rank == 0
 
-    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+    def shard(self, items: Sequence[Item]) -> Sequence[Item]:
         """Return every n-th item, for n processes, so that items in order of length are shared evenly."""
         return items[self.rank :: self.size]
 
@@ -79,7 +79,7 @@ class Ranks:
             weight.grad = gradient.view_as(weight)
         return [total.squeeze(0)]
 
-    def add_up(self, numbers: Sequence[float]) -> list[float]:
+    def sum_up(self, numbers: Sequence[float]) -> list[float]:
         """Return values summed over all processes. All processes pass the same number of values."""
         if self.size == 1:
             return list(numbers)
@@ -88,16 +88,16 @@ class Ranks:
             dist.all_reduce(sums)
         return sums.tolist()
 
-    def from_first(self, make: Callable[[], Item]) -> Item:
+    def broadcast(self, make: Callable[[], Item]) -> Item:
         """Return the result of `make` in the process of rank 0, sent to all others, which do not call `make`."""
         if self.size == 1:
             return make()
-        items = [make() if self.leads else None]
+        items = [make() if self.is_main else None]
         with self._exchange():
             dist.broadcast_object_list(items, 0, device=self.device)
         return cast("Item", items[0])
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Wait until all processes have called this method."""
         if self.size > 1:
             with self._exchange():
@@ -107,10 +107,10 @@ class Ranks:
         """Return the tensors (N,) of all processes in order of rank. They have equal sizes and dtypes."""
         if self.size == 1:
             return [state]
-        own = state.to(self.device)
-        states = [torch.empty_like(own) for _ in range(self.size)]
+        tensor = state.to(self.device)
+        states = [torch.empty_like(tensor) for _ in range(self.size)]
         with self._exchange():
-            dist.all_gather(states, own)
+            dist.all_gather(states, tensor)
         return [each.cpu() for each in states]
 
     @contextlib.contextmanager
@@ -126,7 +126,7 @@ ALONE = Ranks()
 
 
 @contextlib.contextmanager
-def joined(device: torch.device) -> Iterator[Ranks]:
+def join_processes(device: torch.device) -> Iterator[Ranks]:
     """Join the other processes started by torchrun while the block runs. Only rank 0 prints messages.
 
     On GPUs each process uses the GPU with its local rank. If the program had already joined the processes, it stays
@@ -140,17 +140,17 @@ def joined(device: torch.device) -> Iterator[Ranks]:
     stays = dist.is_initialized()
     if not stays:
         try:
-            _meet(device)
+            _create_group(device)
         except RuntimeError as error:
             raise InputError(f"the processes cannot connect to each other: {str(error).splitlines()[0]}") from None
     ranks = Ranks(device, rank=dist.get_rank(), size=dist.get_world_size())
-    with contextlib.nullcontext() if ranks.leads else silenced():
+    with contextlib.nullcontext() if ranks.is_main else silenced():
         yield ranks
     if not stays:
         dist.destroy_process_group()
 
 
-def _meet(device: torch.device) -> None:
+def _create_group(device: torch.device) -> None:
     """Create the process group.
 
     When torchrun restarts all processes, its store still has the addresses of the ended ones, so each attempt has a

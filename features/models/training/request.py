@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from features.links import NO_LINKS, packed_links, turned
+from features.links import NO_LINKS, packed_links, swapped
 from features.models.config import METRICS, ModelConfig
-from features.models.presets import find_preset, settle
+from features.models.presets import find_preset, resolve
 from features.models.settings import Architecture, Training
 from features.ragged import Ragged
 from features.sentences import TokenPairs
@@ -19,7 +19,7 @@ from moses_io.alignment import read_alignments
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import parse_json
 from moses_io.files.streams import check_plain, numbered_lines
-from moses_io.files.text import LARGEST, ParallelFiles, parallel_lines, tokens, without_line_end
+from moses_io.files.text import MAX_VALUE, ParallelFiles, parallel_lines, tokens, without_line_end
 
 PAIR = {"forward": "../backward", "backward": "../forward"}
 """Folders of two models that train together, each with its relative path to the other."""
@@ -35,24 +35,24 @@ class TrainingRequest:
     paper_sizes: bool = False  # use the settings of the paper instead of the small ones
     settings: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the preset
 
-    def settle(self) -> tuple[Architecture, Training]:
+    def resolve(self) -> tuple[Architecture, Training]:
         """Return all settings.
 
         Raises:
             InputError: an unknown name, a value out of range, or incompatible settings.
         """
-        return self._settled
+        return self._resolved
 
     @cached_property  # a plan asks for the settings of each model hundreds of times
-    def _settled(self) -> tuple[Architecture, Training]:
+    def _resolved(self) -> tuple[Architecture, Training]:
         preset = find_preset(self.preset)
         if self.symmetric and (self.backward or self.right_to_left):
             raise InputError(f"preset {self.preset!r} trains both directions, from left to right")
-        return settle(preset, self.paper_sizes, self.settings)
+        return resolve(preset, self.paper_sizes, self.settings)
 
     def check(self, start: str) -> None:
         """Raise `InputError` if the model cannot be trained. `start` is the folder to start from, or empty."""
-        architecture, training = self.settle()
+        architecture, training = self.resolve()
         if training.guided_alignment and not architecture.attends:
             raise InputError("setting 'guided_alignment' needs a decoder with attention to the source")
         if architecture.language_model and (self.backward or self.symmetric):
@@ -74,9 +74,9 @@ class TrainingRequest:
                 f"{synthetic.source}: synthetic pairs are for forward models. A model of p(source|target) would learn "
                 "to predict machine translations"
             )
-        if self.settle()[1].upsample > 1 and (self.backward or self.symmetric):
+        if self.resolve()[1].upsample > 1 and (self.backward or self.symmetric):
             raise InputError("setting 'upsample' is for forward models, which can train on synthetic pairs")
-        if not synthetic and self.settle()[1].upsample > 1:
+        if not synthetic and self.resolve()[1].upsample > 1:
             raise InputError(
                 "setting 'upsample' is for training on synthetic pairs: --synthetic-source FILE, or "
                 "train.monolingual with back-translation in an experiment file"
@@ -84,7 +84,7 @@ class TrainingRequest:
 
     def check_corpus(self, corpus: ParallelFiles) -> None:
         """Raise `InputError` if a setting needs the word alignment and it is missing, or if no setting uses it."""
-        _, training = self.settle()
+        _, training = self.resolve()
         if self.reads(corpus) != corpus:
             raise InputError(
                 f"{corpus.alignment}: a word alignment is for the settings lexicon and guided_alignment. Set one"
@@ -97,7 +97,7 @@ class TrainingRequest:
 
     def reads(self, corpus: ParallelFiles) -> "ParallelFiles":
         """Return the files of a corpus that this training reads: without the alignment if no setting uses links."""
-        architecture, training = self.settle()
+        architecture, training = self.resolve()
         learns_from_links = training.guided_alignment > 0 or architecture.lexicon != "none"
         return corpus if learns_from_links else replace(corpus, alignment="")
 
@@ -107,7 +107,7 @@ class TrainingRequest:
         Both must have the same direction, word order, vocabulary settings and architecture, except for objectives.
         `other` must not be fine-tuned on dev.
         """
-        (their_parts, theirs), (our_parts, ours) = other.settle(), self.settle()
+        (their_parts, theirs), (our_parts, ours) = other.resolve(), self.resolve()
         expected = self._direction | asdict(our_parts)
         for name, value in (other._direction | asdict(their_parts)).items():
             if name != "objectives" and value != expected[name]:
@@ -130,7 +130,7 @@ class TrainingRequest:
     @property
     def language_model(self) -> bool:
         """Whether the model reads no source."""
-        return self.settle()[0].language_model
+        return self.resolve()[0].language_model
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -193,13 +193,13 @@ def train_model(
     request.check(start)
     request.check_corpus(files.corpus)
     request.check_synthetic(files.synthetic)
-    architecture, training = request.settle()
+    architecture, training = request.resolve()
     (corpus, links), (dev, _) = (read_corpus(parallel, request.backward) for parallel in (files.corpus, files.dev))
     synthetic = read_corpus(files.synthetic, request.backward)[0] if files.synthetic else ()
     from features.models.device import find_device
     from features.models.training.loop import train
     from features.models.training.preparation import Task
-    from features.models.training.ranks import Ranks, joined
+    from features.models.training.ranks import Ranks, join_processes
 
     partners = PAIR if request.symmetric else {"backward" if request.backward else "forward": ""}
     models = [
@@ -207,7 +207,7 @@ def train_model(
         for direction, partner in partners.items()
     ]
     place = find_device(device)
-    with joined(place) if together else nullcontext(Ranks(place)) as ranks:
+    with join_processes(place) if together else nullcontext(Ranks(place)) as ranks:
         task = Task(
             models,
             corpus,
@@ -236,7 +236,7 @@ def read_corpus(files: ParallelFiles, backward: bool) -> tuple[TokenPairs, Ragge
     if files.alignment:
         lengths = [side.numbers.lengths.tolist() for side in (pairs.source, pairs.target)]
         links = packed_links(read_alignments(files.alignment, lengths[first], lengths[second]))
-    return pairs, turned(links) if backward else links
+    return pairs, swapped(links) if backward else links
 
 
 def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
@@ -253,7 +253,9 @@ def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
 def _row(line: bytes, keys: Sequence[str], place: str) -> list[float]:
     row = parse_json(without_line_end(line), place)
     values = [row.get(key) for key in keys] if isinstance(row, dict) else []
-    numbers = [float(each) for each in values if isinstance(each, float) or (type(each) is int and abs(each) < LARGEST)]
+    numbers = [
+        float(each) for each in values if isinstance(each, float) or (type(each) is int and abs(each) < MAX_VALUE)
+    ]
     if len(numbers) != len(keys):
         raise InputError(f"{place}: expected numbers {', '.join(keys)}, found {shown(row)}")
     return numbers

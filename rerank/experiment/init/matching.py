@@ -236,7 +236,7 @@ def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> TextsByL
     return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
-def drop_dissimilar_references(content: ListContent, split: TextsByLanguage) -> TextsByLanguage:
+def drop_dissimilar(content: ListContent, split: TextsByLanguage) -> TextsByLanguage:
     """Drop references that agree clearly less with the candidates than the best text.
 
     They are not tokenized, or have tags instead of words.

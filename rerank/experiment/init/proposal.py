@@ -12,7 +12,7 @@ from rerank.experiment.entries import table_of_tests
 from rerank.experiment.file import MINUTES, experiment_of
 from rerank.experiment.init.roles import Roles
 from rerank.experiment.plan import assumed_plan, plan_lines
-from rerank.experiment.recipe import LABELS
+from rerank.experiment.recipe import CONSENSUS, LABELS
 from rerank.experiment.toml import INPUT_FILTER, moved, write_experiment
 from rerank.linear.weights import log_unmatched, read_initial_weights
 
@@ -75,7 +75,7 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     folder = Path(output).resolve().parent
     files = moved(files, Path.cwd(), folder)
     models = [PRETRAINED.format(number, printable(path)) for number, path in enumerate(files.pop("folders"))]
-    used_labels = {*LABELS.values(), "Consensus", *roles.space.columns}
+    used_labels = {*LABELS.values(), CONSENSUS, *roles.space.columns}
     ngrams, left_out = _ngrams(files.pop("ngrams"), used_labels, bool(roles.input_filter))
     joining = {INPUT_FILTER: roles.input_filter} if roles.input_filter else {}
     tuning = {"metric": "bleu"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
-from rerank.experiment.corpus import FEWEST_MONOLINGUAL
+from rerank.experiment.corpus import MIN_MONOLINGUAL
 from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
     COVERAGE_MARGIN,
@@ -21,7 +21,7 @@ from rerank.experiment.init.matching import (
     alignment_fault,
     closest_pair,
     count_words,
-    drop_dissimilar_references,
+    drop_dissimilar,
     is_translation,
     parallel_groups,
     read_unigrams,
@@ -104,7 +104,7 @@ def find_roles(files: SortedFiles) -> Roles:
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
     _leave_out_translations(files.lists, texts, roles)
     by_candidates = {
-        each.path: drop_dissimilar_references(each, split_by_candidates(each, texts[each.path])) for each in files.lists
+        each.path: drop_dissimilar(each, split_by_candidates(each, texts[each.path])) for each in files.lists
     }
     dev = _find_dev(files.lists, by_candidates, roles)
     if dev is not None:
@@ -112,9 +112,9 @@ def find_roles(files: SortedFiles) -> Roles:
         roles.dev = _use_set("dev", dev.path, by_candidates[dev.path], roles)
         languages = Languages.of(by_candidates[dev.path])
         others = [each for each in files.lists if each is not dev]
-        by_words = {each.path: drop_dissimilar_references(each, languages.split(texts[each.path])) for each in others}
+        by_words = {each.path: drop_dissimilar(each, languages.split(texts[each.path])) for each in others}
         _find_tests(by_words, roles.dev, roles)
-        _record_dissimilar_texts({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
+        _record_dissimilar({dev.path: by_candidates[dev.path], **by_words}, texts, roles)
         free = [text for text in files.texts if text.path not in {*roles.uses, *roles.reasons}]
         _find_corpus(free, languages, roles)
         _find_alignment(files.of(LINKS), roles)
@@ -136,9 +136,7 @@ def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[
         texts[path] = [text for text in each if text.path not in roles.reasons]
 
 
-def _record_dissimilar_texts(
-    lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles
-) -> None:
+def _record_dissimilar(lists: Mapping[str, TextsByLanguage], texts: Mapping[str, Sequence[Text]], roles: Roles) -> None:
     """Record why texts of a list are used neither as source nor as reference."""
     for path, split in lists.items():
         for text in texts[path]:
@@ -255,7 +253,7 @@ def _find_monolingual(texts: Sequence[Text], languages: Languages, roles: Roles)
         text
         for text in texts
         if text.path not in {*roles.uses, *roles.reasons}
-        and text.lines >= FEWEST_MONOLINGUAL * pairs
+        and text.lines >= MIN_MONOLINGUAL * pairs
         and not (_has_marker(DEV, text.path) or _has_marker(TEST, text.path))
         and languages.is_target(count_words(text.path))
     ]

@@ -25,7 +25,7 @@ ALL = "all"
 TAKEN = ("models", "cache", MOSES)
 """Reserved names that no system may have: folders next to the folders of systems, and Moses in tables."""
 
-MOST_SEEDS = 1000
+MAX_SEEDS = 1000
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def _seeds(value: Any) -> tuple[int, ...]:
     listed = isinstance(value, list)
     seeds: Sequence[Any] = value if listed else [value]
     for seed in seeds:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 1 <= seed <= MOST_SEEDS:
-            expected = f"a number of seeds, or a list of seeds, from 1 to {MOST_SEEDS}"
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 1 <= seed <= MAX_SEEDS:
+            expected = f"a number of seeds, or a list of seeds, from 1 to {MAX_SEEDS}"
             raise InputError(f"study.seeds: expected {expected}, found {shown(value)}")
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"study.seeds: expected seeds that differ, found {shown(value)}")

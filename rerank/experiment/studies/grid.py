@@ -102,7 +102,7 @@ def _seeded(entry: ModelEntry, seed: int) -> ModelEntry:
     A model with a `seed` setting gets this seed plus a multiple of `APART` instead.
     """
     settings = entry.request.settings
-    own = entry.request.settle()[1].seed + APART * (seed - 1) if "seed" in settings else seed
+    own = entry.request.resolve()[1].seed + APART * (seed - 1) if "seed" in settings else seed
     return replace(entry, request=replace(entry.request, settings={**settings, "seed": own}))
 
 

@@ -326,7 +326,7 @@ def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
             f"{each.size:,}",
             each.model,
             f"{each.parameters:,}" if each.parameters is not None else NOTHING,
-            *(in_short(each.perplexity[text]) for text in study.texts),
+            *(mean_and_deviation(each.perplexity[text]) for text in study.texts),
         )
         for each in models
     ]
@@ -344,21 +344,24 @@ def _systems(study: Study, results: Results, test: str) -> Table:
     rows = [("", MOSES, NOTHING, bleu, *[NOTHING] * (2 + len(against)), *of_others)]
     for system, result in zip(results.systems, tests, strict=True):
         p_values = [f"{result.p[name]:.4f}" if name in result.p else NOTHING for name in (MOSES, *against)]
-        bleu, *of_others = (in_short(result.scores.get(each, Replicated({}))) for each in ("BLEU", *others))
-        gain = in_short(result.gain, sign="+")
-        rows.append((f"{system.size:,}", system.system, in_short(system.folds), bleu, gain, *p_values, *of_others))
+        bleu, *of_others = (mean_and_deviation(result.scores.get(each, Replicated({}))) for each in ("BLEU", *others))
+        gain = mean_and_deviation(result.gain, sign="+")
+        rows.append(
+            (f"{system.size:,}", system.system, mean_and_deviation(system.folds), bleu, gain, *p_values, *of_others)
+        )
     return Table(f"{test}: reranking of Moses' lists", header, rows)
 
 
 def _dev(results: Results) -> Table:
     header = ("pairs", "system", "without its features", "with them")
     rows = [
-        (f"{each.size:,}", each.system, in_short(each.folds_without), in_short(each.folds)) for each in results.systems
+        (f"{each.size:,}", each.system, mean_and_deviation(each.folds_without), mean_and_deviation(each.folds))
+        for each in results.systems
     ]
     return Table(f"{results.unseen}: {results.metric}, times 100", header, rows)
 
 
-def in_short(replicated: Replicated, sign: str = "") -> str:
+def mean_and_deviation(replicated: Replicated, sign: str = "") -> str:
     """Return mean and standard deviation as text for a table. `sign` is the sign option of a format, such as `+`."""
     if replicated.mean is None:
         return NOTHING

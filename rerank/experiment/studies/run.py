@@ -215,7 +215,7 @@ def study_stages(
     return stages + [_compare(study, size, system, test) for size, system, test in cases]
 
 
-def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> None:
+def run_or_remove(name: str, results: Sequence[str], action: Callable[[], object]) -> None:
     """Run a stage. If its input is at fault, log the reason and remove its results, so that other cells can run.
 
     Raises:
@@ -231,9 +231,9 @@ def go_on(name: str, results: Sequence[str], action: Callable[[], object]) -> No
             remove(path)
 
 
-def _going_on(stage: Stage, results: Sequence[str]) -> Stage:
-    """Return a stage that leaves no results if it fails, so that other stages can run. See `go_on`."""
-    return replace(stage, action=partial(go_on, stage.name, results, stage.action))
+def _fault_tolerant(stage: Stage, results: Sequence[str]) -> Stage:
+    """Return a stage that leaves no results if it fails, so that other stages can run. See `run_or_remove`."""
+    return replace(stage, action=partial(run_or_remove, stage.name, results, stage.action))
 
 
 def _cut(study: Study, size: int) -> Stage:
@@ -252,7 +252,9 @@ def _trainings(study: Study, replicate: Replicate, resources: Resources) -> list
     costs = Costs(replicate.experiment, resources.device, _corpus_size(study, replicate.size))
     made = trainings(replicate.experiment, resources, costs)
     stages = zip(names, made, strict=True)
-    return [_going_on(replace(stage, name=f"train {replicate.name}/{name}"), stage.outputs) for name, stage in stages]
+    return [
+        _fault_tolerant(replace(stage, name=f"train {replicate.name}/{name}"), stage.outputs) for name, stage in stages
+    ]
 
 
 def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Stage:
@@ -262,7 +264,7 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
     action = partial(measure, paths, texts, device, output)
     name = f"measure {replicate.name}/{model}"
     stage = Stage(name, inputs, list(texts), (output,), action, apart=True, work=SHORT)
-    return _going_on(stage, stage.outputs)
+    return _fault_tolerant(stage, stage.outputs)
 
 
 def _run(study: Study, cell: Cell, resources: Resources) -> Stage:
@@ -278,7 +280,7 @@ def _run(study: Study, cell: Cell, resources: Resources) -> Stage:
     inputs = (str(cell.path), *map(os.path.normpath, read))  # normalized like the outputs of the stages that make them
     action = partial(run_experiment, experiment, resources, link=True)
     stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True, work=work)
-    return _going_on(stage, _results(experiment))
+    return _fault_tolerant(stage, _results(experiment))
 
 
 def _results(experiment: Experiment) -> tuple[str, ...]:
@@ -301,7 +303,7 @@ def _compare(study: Study, size: int, system: str, test: str) -> Stage:
     action = partial(compare, references, outputs, others, filters, output)
     name = f"compare {size}/{system}, {test}"
     stage = Stage(name, inputs, settings, (output,), action, apart=True, work=SHORT)
-    return _going_on(stage, stage.outputs)
+    return _fault_tolerant(stage, stage.outputs)
 
 
 def _outputs(study: Study, size: int, system: str, name: str) -> tuple[str, ...]:

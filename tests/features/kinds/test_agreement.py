@@ -11,7 +11,7 @@ from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.kinds.neural import _trace
 from features.models.folder import load_model
-from features.models.scoring.alone import score_pairs
+from features.models.scoring.pairs import score_pairs
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.request import parse_requests
 from moses_io.files.errors import InputError
@@ -85,7 +85,7 @@ def test_features_of_the_same_model_share_one_pass(models: dict[str, Path], monk
     requests = parse_requests([*texts, f"links:{forward}", f"neural:{forward}[entropy]"])
     apart = [values_of(FeatureSet([request], CPU))[0] for request in requests]
     together, calls = FeatureSet(requests, CPU), list[str]()
-    for name in ("score_tree", "score_alone"):
+    for name in ("score_tree", "score_one_by_one"):
         score = getattr(features_reader, name)
         monkeypatch.setattr(
             features_reader,
@@ -94,9 +94,9 @@ def test_features_of_the_same_model_share_one_pass(models: dict[str, Path], monk
         )
     for values, own in zip(values_of(together), apart, strict=True):
         np.testing.assert_allclose(values, own, atol=1e-6)
-    assert calls == ["score_tree", "score_alone"]
+    assert calls == ["score_tree", "score_one_by_one"]
     np.testing.assert_allclose(values_of(together, SENTENCES[:1])[0], apart[0][:3], atol=1e-5)
-    assert calls == ["score_tree", "score_alone"] * 2
+    assert calls == ["score_tree", "score_one_by_one"] * 2
 
 
 def test_only_values_missing_from_the_cache_are_computed(

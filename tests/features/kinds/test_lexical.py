@@ -3,9 +3,13 @@
 import gzip
 import itertools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+
+from features.feature import Resources, Sentence
+from features.kinds.lexical import Lexical
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -54,6 +58,24 @@ def test_a_matching_table_or_a_short_text_gives_no_warning(
     command: Command, write: Write, name: str, table: str, target: str
 ) -> None:
     assert warnings_of(command, write, f"lexical:{write(name, table)}", target) == []
+
+
+def test_each_list_is_checked_on_its_own(write: Write, warned: Callable[[str], AbstractContextManager[None]]) -> None:
+    """A matching list does not hide that the next list does not match."""
+    feature, source = Lexical(str(write("lex.f2e", FORWARD)), Resources()), tuple(SOURCE.split(" "))
+    feature([Sentence(0, source, (tuple(TARGET.split(" ")),))] * 3)
+    feature.end()
+    feature([Sentence(0, source, (("an", "unknown", "text", "without", "pairs"),))])
+    with warned("none of 5 words of the list have a pair in the table"):
+        feature.end()
+
+
+def test_equal_words_do_not_count_as_pairs(write: Write, warned: Callable[[str], AbstractContextManager[None]]) -> None:
+    """A name is equal in both languages, so it also has an entry in a table with reversed columns."""
+    feature = Lexical(str(write("lex.f2e", BACKWARD + "Anna Anna 0.9\n")), Resources())
+    feature([Sentence(0, ("Anna", "das", "Haus"), (("Anna", "has", "the", "old", "house"),))])
+    with warned("none of 5 words of the list have a pair in the table"):
+        feature.end()
 
 
 def test_a_corpus_with_swapped_sides_gives_a_warning(command: Command, write: Write) -> None:

@@ -34,6 +34,14 @@ def test_rest_is_the_difference_between_total_and_weighted_features(command: Com
     assert " Rest= -100 " in lines[0] and " Rest= 0 " in lines[1]
 
 
+def test_features_without_a_weight_do_not_change_rest(command: Command, write: Write) -> None:
+    feature = f"Rest=rest:{write('moses.ini', INI)}"
+    nbest = write("list", LIST.replace("T= 1 2", "T= 1 2 X= 50 -7 s_x= 9"))
+    status, out, _ = command("score", nbest, "--source", write("src", "x\n"), "--feature", feature)
+    first, second, _ = out.decode().split("\n")
+    assert (status, " Rest= -100 " in first, " Rest= 0 " in second) == (0, True, True)
+
+
 def test_tuners_keep_the_weight_of_rest_at_1(command: Command, write: Write) -> None:
     nbest = write("scored", scored(command, write)[1].replace(b"L= -2 ", b"L= -7 ", 1))
     start, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")

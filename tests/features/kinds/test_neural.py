@@ -18,7 +18,7 @@ from features.models.batches import pad
 from features.models.config import ModelConfig
 from features.models.folder import Model, load_model
 from features.models.presets import find_preset
-from features.models.scoring.alone import score_pairs
+from features.models.scoring.pairs import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.training.loop import train
 from features.models.training.preparation import Task
@@ -171,7 +171,7 @@ def test_lower_precision_gives_close_values_and_is_in_the_signature(tmp_path: Pa
     assert lowered.signatures["X"] == exact.signatures["X"] + "|precision:bf16"
     exact_values, lowered_values = (each.score([SENTENCE]).columns[0].values for each in (exact, lowered))
     assert 0 < np.abs(exact_values - lowered_values).max() < 0.1
-    np.testing.assert_allclose(lowered.alone("X", SENTENCE), exact_values, atol=1e-5)
+    np.testing.assert_allclose(lowered.score_separately("X", SENTENCE), exact_values, atol=1e-5)
 
 
 @pytest.mark.usefixtures("progress")
@@ -189,7 +189,7 @@ def test_out_of_memory_halves_the_batch(
     feature = load(f"neural:{make(tmp_path / 'model', direction)}")
     sentences = [SENTENCE, replace(SENTENCE, source=("die",)), SENTENCE]
     whole, limit = feature.score(sentences).columns[0].values, [4]
-    name = "score_tree" if direction == "forward" else "score_alone"
+    name = "score_tree" if direction == "forward" else "score_one_by_one"
     score = getattr(features.reader, name)
 
     def scarce(models: list[Model], held: Sequence[Sentence], *needs: Any, **options: Any) -> Any:

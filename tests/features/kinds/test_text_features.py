@@ -10,7 +10,7 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.lexical import NULL, SMALLEST, model1
+from features.kinds.lexical import MIN_PROBABILITY, NULL, model1
 from features.request import FeatureRequest
 from features.sentences import TokenPairs
 from features.translation_table import estimate_words
@@ -74,6 +74,16 @@ def test_escaped_tokens_count_as_their_characters() -> None:
         assert found == [[[-1]], [[-1]], [[0]]]
 
 
+def test_escaped_tokens_equal_the_characters_of_the_other_side() -> None:
+    given = [Sentence(0, ("R&amp;D", "&quot;", "x"), (("R&D", '"', "x"),))]
+    assert [values(kind, "", given) for kind in ("copied", "punctuation")] == [[[2]], [[0]]]
+
+
+def test_symbols_count_as_punctuation() -> None:
+    given = [Sentence(0, ("5", "$", "+"), (("5", "$", "+"), ("5",), ("$", "$", "=")))]
+    assert values("punctuation", "", given) == [[0], [-2], [-3]]
+
+
 def test_length_ratio_by_hand(tmp_path: Path) -> None:
     """The ratios 2/2 and 4/2 have the logarithms 0 and log 2, with mean log(2)/2 and variance (log(2)/2)²."""
     (tmp_path / "s").write_text("a\na\n")
@@ -94,7 +104,7 @@ def test_lexical_tables_by_hand(tmp_path: Path) -> None:
     """p(the|das) = 0.6 and p(12|NULL) = 0.1 are the only entries, averaged over NULL and four source words."""
     path = tmp_path / "lex.f2e"
     path.write_text("the das 0.6\n12 NULL 0.1\n")
-    rare = math.log(SMALLEST)
+    rare = math.log(MIN_PROBABILITY)
     wanted = 2 * math.log(0.6 / 5) + math.log(0.1 / 5) + 2 * rare
     assert values("lexical", str(path))[0] == pytest.approx([wanted])
     other = tmp_path / "lex.e2f"
@@ -142,7 +152,7 @@ def test_ibm_model_1_equals_a_plain_implementation_of_em(tmp_path: Path) -> None
     given = [Sentence(0, ("das",), (("the",), ("x",)))]
     both = values("ibm1", f"{tmp_path / 's'},{tmp_path / 't'}", given)
     assert both[0] == pytest.approx([0, 0], abs=1e-9)
-    assert both[1] == pytest.approx([math.log(SMALLEST), math.log(0.5)])
+    assert both[1] == pytest.approx([math.log(MIN_PROBABILITY), math.log(0.5)])
 
 
 def test_consensus_by_hand() -> None:
@@ -159,6 +169,22 @@ def test_consensus_by_hand() -> None:
     for argument in ("ter", "bleu,x"):
         with pytest.raises(InputError, match=f"feature 'consensus:{argument}'"):
             values("consensus", argument)
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf"])
+def test_consensus_of_an_empty_candidate_is_0(metric: str) -> None:
+    """This also holds for a list of empty candidates only."""
+    lines = tuple(parse_line(f"0 ||| {text} ||| L= 1 ||| -1".encode(), 1) for text in ("", "a b"))
+    assert values("consensus", metric, [Sentence(0, (), ((),), lines[:1])]) == [[0]]
+    assert values("consensus", metric, [Sentence(0, (), ((), ("a", "b")), lines)])[0] == [0]
+
+
+def test_large_totals_do_not_overflow() -> None:
+    """Their difference of log 3 gives the probabilities 3/4 and 1/4."""
+    totals = (5000.0, 5000.0 - math.log(3))
+    lines = tuple(parse_line(f"0 ||| a ||| L= 1 ||| {total!r}".encode(), 1) for total in totals)
+    found = values("posteriors", "", [Sentence(0, (), (("a",), ("b",)), lines)])
+    assert [row[0] for row in found] == pytest.approx([0.75, 0.25])
 
 
 def test_posteriors_by_hand() -> None:

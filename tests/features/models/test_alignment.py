@@ -13,10 +13,10 @@ from features.models.folder import Model, load_model, save_weights
 from features.models.network.attention import Attended, Attention, History, Query
 from features.models.network.model import EncoderDecoder
 from features.models.network.source import Source
-from features.models.scoring.alone import score_pairs
+from features.models.scoring.pairs import score_pairs
 from features.models.settings import Architecture, Training, override
 from features.models.vocabulary import build_vocabulary
-from moses_io.alignment import turned
+from moses_io.alignment import swapped
 from moses_io.files.errors import InputError
 from moses_io.symmetrize import SYMMETRIZATIONS
 
@@ -102,7 +102,7 @@ def test_an_ensemble_averages_the_attention_of_its_models(pointed: dict[str, Pat
     found = aligner(forward, kept).align(PAIRS)[1]
     rows = (attention(forward, PAIRS[1]) + attention(kept, PAIRS[1])) / 2
     np.testing.assert_allclose(found.attention, rows[:, 1:-1], atol=1e-6)
-    assert found.links == turned(most_attended(rows))
+    assert found.links == swapped(most_attended(rows))
 
 
 def test_alignments_do_not_depend_on_batches(pointed: dict[str, Path]) -> None:

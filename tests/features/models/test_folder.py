@@ -19,7 +19,7 @@ from features.models.config import read_config
 from features.models.device import check_process, find_device
 from features.models.folder import load_model, save_weights
 from features.models.network.model import EncoderDecoder
-from features.models.scoring.alone import score_pairs
+from features.models.scoring.pairs import score_pairs
 from features.models.settings import RENAMED, Architecture
 from moses_io.files.errors import InputError
 
@@ -354,7 +354,7 @@ def test_scores_do_not_depend_on_the_order_or_on_batches(models: dict[str, Path]
 def test_batches_are_bounded(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(models["forward"], CPU)
     pairs = [(("das", "Haus"), ("the",) * (n % 4)) for n in range(20)]
-    monkeypatch.setattr("features.models.scoring.alone.BATCH", 8)
+    monkeypatch.setattr("features.models.scoring.pairs.BATCH", 8)
     parts = [numbers for numbers, _ in score_pairs([model], pairs)]
     assert [len(part) for part in parts] == [8, 8, 4]
     assert sorted(number for part in parts for number in part) == list(range(20))

@@ -14,7 +14,7 @@ from features.models.decoding.search import Beam
 from features.models.decoding.translator import Replacement, Translator
 from features.models.device import find_device
 from features.models.folder import Model, load_model
-from features.models.scoring.alone import score_alone
+from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.tree import score_tree
 from features.models.settings import check_values
 from features.models.training import loop
@@ -91,7 +91,7 @@ def slow_log_prob(model: Model, text: tuple[str, ...]) -> float:
 def test_the_log_probability_equals_the_equations(trained: dict[str, Path], candidates: list[Sentence]) -> None:
     model = load_model(trained["lstm-lm"], find_device("cpu"))
     model.network.double()
-    values = score_alone([model], candidates, ["logprob"]).values["logprob"]
+    values = score_one_by_one([model], candidates, ["logprob"]).values["logprob"]
     expected = [slow_log_prob(model, text) for each in candidates for text in each.hypotheses]
     np.testing.assert_allclose(values, expected, atol=1e-9)
 
@@ -100,7 +100,7 @@ def test_the_log_probability_equals_the_equations(trained: dict[str, Path], cand
 def test_shared_prefixes_do_not_change_values(kind: str, trained: dict[str, Path], candidates: list[Sentence]) -> None:
     model = load_model(trained[kind], find_device("cpu"))
     names = ["logprob", "worst3"]
-    together, alone = (score([model], candidates, names).values for score in (score_tree, score_alone))
+    together, alone = (score([model], candidates, names).values for score in (score_tree, score_one_by_one))
     for name in names:
         np.testing.assert_allclose(together[name], alone[name], atol=1e-4)
 
@@ -156,7 +156,7 @@ def test_settings_that_read_the_source_are_errors(preset: str, settings: dict[st
 def test_attention_values_are_errors() -> None:
     for preset in PRESETS:
         with pytest.raises(InputError, match="a model without attention, which entropy needs"):
-            check_values(["entropy"], request(preset).settle()[0])
+            check_values(["entropy"], request(preset).resolve()[0])
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -9,7 +9,7 @@ import torch
 
 from features.models.folder import load_model
 from features.models.presets import PRESETS
-from features.models.scoring.alone import score_pairs
+from features.models.scoring.pairs import score_pairs
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles, read_lines, tokens

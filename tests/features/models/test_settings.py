@@ -2,7 +2,7 @@ from dataclasses import asdict
 
 import pytest
 
-from features.models.presets import PRESETS, find_preset, settle
+from features.models.presets import PRESETS, find_preset, resolve
 from features.models.settings import CHOICES, RENAMED, Architecture, Training, check, override
 from features.models.tables import TABLES, find
 from moses_io.files.errors import InputError
@@ -129,8 +129,8 @@ def test_choices_are_the_rows_of_the_tables() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_have_compatible_settings(name: str) -> None:
     preset = find_preset(name)
-    small, _ = settle(preset, False, {})
-    paper, training = settle(preset, True, {"seed": 3})
+    small, _ = resolve(preset, False, {})
+    paper, training = resolve(preset, True, {"seed": 3})
     check(small)
     assert training.seed == 3
     assert paper.hidden_size >= 512
@@ -139,7 +139,7 @@ def test_presets_have_compatible_settings(name: str) -> None:
 
 def test_presets_have_the_settings_of_their_papers() -> None:
     assert find_preset("cohn-align").architecture.attention_terms == ("position", "markov", "fertility")
-    assert settle(find_preset("yang-window11"), True, {})[0].term_radius == 5
+    assert resolve(find_preset("yang-window11"), True, {})[0].term_radius == 5
     learned = {name for name in PRESETS if find_preset(name).architecture.initial_state == "learned"}
     assert learned == {name for name in PRESETS if name.startswith("cohn-")}
     with pytest.raises(InputError, match=r"unknown preset 'rnnserch'. Did you mean 'rnnsearch'"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from moses_io.files.errors import InputError
-from moses_io.files.json_files import MOST_BYTES, read_json, read_record, record_of
+from moses_io.files.json_files import MAX_BYTES, read_json, read_record, record_of
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -40,7 +40,7 @@ def test_invalid_json_is_an_error_in_one_line(write: Write, content: str | bytes
 def test_missing_special_and_large_files_are_errors(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as stream:
-        stream.truncate(MOST_BYTES + 1)
+        stream.truncate(MAX_BYTES + 1)
     for name, message in (
         ("", "a folder, expected a plain file"),
         ("pipe", "pipe: a pipe or a device, expected a plain file"),

@@ -18,12 +18,13 @@ from moses_io.files import streams
 from moses_io.files.errors import InputError
 from moses_io.files.streams import (
     TEMPORARY,
+    Lines,
     digest,
     hidden,
     numbered_lines,
-    open_between,
     open_input,
     open_output,
+    open_temporary,
     replacing,
 )
 
@@ -39,6 +40,20 @@ def test_compression_by_name_and_decompression_by_content(tmp_path: Path, suffix
     other.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"other:\d+: the compressed stream is cut off"):
         list(numbered_lines(str(other)))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start", "kind"),
+    [(".zst", b"\x28\xb5\x2f\xfd", "zstd"), (".zip", b"PK\x03\x04", "zip"), (".lz4", b"\x04\x22\x4d\x18", "lz4")],
+)
+def test_other_formats_of_compression_are_errors(tmp_path: Path, suffix: str, start: bytes, kind: str) -> None:
+    path = tmp_path / f"list{suffix}"
+    with pytest.raises(InputError, match=rf"list{suffix}: {kind} is not supported\. Expected gzip \(\.gz\)"):
+        open_output(str(path)).__enter__()
+    assert not list(tmp_path.iterdir())
+    path.write_bytes(start + b"0 ||| a ||| 1\n")
+    with pytest.raises(InputError, match=rf"list{suffix}: compressed as {kind}\. Expected gzip"):
+        list(numbered_lines(str(path)))
 
 
 def test_gzip_is_detected_by_content_not_by_name(tmp_path: Path) -> None:
@@ -149,6 +164,7 @@ def test_gzip_output_is_reproducible(tmp_path: Path) -> None:
             stream.write(b"text\n")
     assert gzip.decompress(first.read_bytes()) == b"text\n"
     assert digest(first) == digest(second)
+    assert first.read_bytes()[4:8] == bytes(4)  # the time in the header
 
 
 def test_output_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
@@ -161,11 +177,13 @@ def test_output_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    mask = os.umask(0)
-    os.umask(mask)
-    with open_output(str(tmp_path / "fresh")):
-        pass
-    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o666 & ~mask
+    mask = os.umask(0o027)
+    try:
+        with open_output(str(tmp_path / "fresh")):
+            pass
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
 
 
 def test_output_to_a_missing_folder_is_an_error() -> None:
@@ -208,7 +226,7 @@ def test_too_long_lines_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
     """Memory does not exceed the limit on the length of a line, even for compressed files."""
-    monkeypatch.setattr(streams, "LONGEST", 1000)
+    monkeypatch.setattr(streams, "MAX_LINE_BYTES", 1000)
     path = tmp_path / "list"
     path.write_bytes(pack(b"a\n" + b"b" * 999 + b"\n" + b"c" * 5_000_000))
     lines = numbered_lines(str(path))
@@ -218,6 +236,14 @@ def test_too_long_lines_are_errors(
         next(lines)
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", ["a\n\n", "a\nb", "\n\n"])
+def test_several_lines_in_place_of_one_line_are_an_error(text: str) -> None:
+    lines = numbered_lines(Lines("<lines>", ["first\n", text]))
+    assert next(lines) == (1, b"first\n")
+    with pytest.raises(InputError, match="<lines>:2: expected one line, found"):
+        next(lines)
 
 
 def test_a_file_name_with_a_nul_is_an_error() -> None:
@@ -267,13 +293,13 @@ def test_a_file_size_limit_is_an_error_with_the_file_name(tmp_path: Path, name: 
 
 def test_temporary_files_between_steps_are_removed(tmp_path: Path) -> None:
     path, limits = tmp_path / "page", resource.getrlimit(resource.RLIMIT_FSIZE)
-    with open_between(str(path)) as stream:
+    with open_temporary(str(path)) as stream:
         stream.write(b"one\ntwo\n")
         stream.seek(0)
         assert list(stream) == [b"one\n", b"two\n"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(OSError, match="File too large") as caught, open_between(str(path)) as stream:
+        with pytest.raises(OSError, match="File too large") as caught, open_temporary(str(path)) as stream:
             stream.write(os.urandom(100_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -21,6 +21,7 @@ from moses_io.files.text import (
     read_texts,
     tokens,
     whole,
+    without_line_end,
 )
 
 Write = Callable[[str, "str | bytes"], Path]
@@ -114,6 +115,11 @@ def test_a_test_set_in_sgml_or_xml_is_an_error(write: Write, first: str) -> None
 @pytest.mark.parametrize("first", ["<doc> is missing", "<dataset> , <seg>", "<unk>", "a <?xml", "", "< doc id = 1"])
 def test_a_text_may_begin_with_a_tag(write: Write, first: str) -> None:
     assert read_lines(str(write("text", f"{first}\n"))) == [first]
+
+
+def test_a_line_ends_at_lf_or_cr_lf() -> None:
+    lines = (b"a\n", b"a\r\n", b"a\r\r\n", b"a\n\n", b"a")
+    assert [without_line_end(line) for line in lines] == [b"a", b"a", b"a\r", b"a\n", b"a"]
 
 
 def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from features.progress import log
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_output
-from rerank.experiment.workers import PATIENCE, do_all, workers
+from rerank.experiment.workers import TERMINATION_TIMEOUT, do_all, workers
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -102,7 +102,7 @@ def test_running_tasks_stop_at_the_end_of_the_block(tmp_path: Path, cluster: str
         pool.start("bad", partial(fail, "no such thing"))
         begun = time.monotonic()
         pool.wait()
-    assert time.monotonic() - begun < PATIENCE
+    assert time.monotonic() - begun < TERMINATION_TIMEOUT
     names = {path.name for path in tmp_path.iterdir()}
     # Temporary files are removed by the next run.
     assert {name for name in names if not name.endswith(".temporary")} == {"begun"}

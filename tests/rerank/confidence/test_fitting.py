@@ -13,10 +13,10 @@ from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
-from rerank.confidence.fitting import Measured, Measuring, fit_confidence
+from rerank.confidence.fitting import EstimateCollector, MeasuredEstimates, fit_confidence
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.metrics.metric import Metric
-from rerank.tuning.tune import settle
+from rerank.tuning.tune import make_tuning
 from rerank.tuning.tuning_set import Lists
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -28,8 +28,8 @@ def rankings(fitted: Any) -> list[Ranking]:
     return [Ranking(each, model.scores(each)) for each in read_nbest(str(fitted.nbest))]
 
 
-def measure(fitted: Any, confidence: Confidence, references: list[list[str]]) -> Measured:
-    measuring = Measuring(confidence, references, Filters(""))
+def measure(fitted: Any, confidence: Confidence, references: list[list[str]]) -> MeasuredEstimates:
+    measuring = EstimateCollector(confidence, references, Filters(""))
     for ranking in rankings(fitted):
         measuring.add(ranking)
     return measuring.measured()
@@ -52,7 +52,7 @@ def test_a_written_estimator_is_read_back(fitted: Any, tmp_path: Path) -> None:
 
 def refit(fitted: Any, nbest: Path, weights: Path, folder: Path, metric: str = "bleu") -> Path:
     lists = Lists([str(nbest)], [str(fitted.reference)], Filters(""))
-    start, tuning = str(fitted.weights.with_name("start.ini")), settle({"tuner": "expected"})
+    start, tuning = str(fitted.weights.with_name("start.ini")), make_tuning({"tuner": "expected"})
     fit_confidence(lists, start, str(weights), tuning, metric, 4, str(folder / "again"))
     return folder / "again"
 
@@ -115,6 +115,21 @@ def test_estimates_do_not_depend_on_other_sentences(fitted: Any) -> None:
         assert confidence.estimate(ranked[number]) == estimates[ranked[number].candidates.sentence]
 
 
+@pytest.mark.parametrize(("intercept", "expected"), [(-500.0, 0.0), (500.0, 100.0)])
+def test_expected_scores_are_in_the_range_of_the_metric(fitted: Any, intercept: float, expected: float) -> None:
+    confidence = read_confidence(str(fitted.confidence))
+    extreme = replace(confidence, quality=replace(confidence.quality, intercept=intercept))
+    assert extreme.estimate(rankings(fitted)[0]).expected == expected
+
+
+def test_estimates_do_not_depend_on_the_scale_of_the_weights(fitted: Any) -> None:
+    """With all weights doubled, the scores and their spread on dev are doubled."""
+    confidence = read_confidence(str(fitted.confidence))
+    doubled = replace(confidence, spread=2 * confidence.spread)
+    for ranking in rankings(fitted)[:9]:
+        assert doubled.estimate(ranking._replace(scores=2 * ranking.scores)) == confidence.estimate(ranking)
+
+
 def test_the_output_has_one_line_per_sentence(command: Command, fitted: Any, tmp_path: Path) -> None:
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--sentences", 82, "--on-missing", "blank"]
     plain = command(*rerank)[1]
@@ -170,7 +185,7 @@ def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
     (folder / "dev.moses").write_text("".join(f"{text}\n" for text in printed))
     lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
     start = str(fitted.weights.with_name("start.ini"))
-    tuning, output = settle({"tuner": "expected"}), str(folder / "again")
+    tuning, output = make_tuning({"tuner": "expected"}), str(folder / "again")
     fit_confidence(lists, start, str(fitted.weights), tuning, "bleu", 4, output, str(folder / "dev.moses"))
     return folder / "again"
 

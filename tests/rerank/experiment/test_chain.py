@@ -359,3 +359,24 @@ def test_wrong_shortlist_settings_are_errors(folder: Path, command: Command, tab
     features = f'Len = "length"\nS = "scores:scores"\n\n[shortlist]\n{table}'
     status, _, err = command("run", experiment(folder, features))
     assert (status, message in err) == (2, True), err
+
+
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_a_list_that_ends_early(folder: Path, command: Command, name: str) -> None:
+    """Sentences of dev without candidates are not tuned on. Reranked translations of a test set would be empty."""
+    lines = (folder / f"{name}.nbest").read_bytes().split(b"\n")
+    kept = [line for line in lines if line and int(line.split()[0]) < 8]
+    (folder / f"{name}.nbest").write_bytes(b"\n".join(kept) + b"\n")
+    status, _, err = command("run", experiment(folder, 'Length = "length"', TEST))
+    message = f"{name}.nbest:{len(kept)}: the list ends at sentence 7, expected sentences up to 9"
+    assert message in err and status == {"dev": 0, "test": 2}[name]
+    assert (folder / "work/test.reranked").exists() == (name == "dev")
+
+
+def test_dev_with_one_sentence_is_an_error_before_any_stage(folder: Path, command: Command) -> None:
+    (folder / "dev.nbest").write_bytes(b"".join((folder / "dev.nbest").read_bytes().splitlines(keepends=True)[:6]))
+    for name in ("dev.de", "dev.en"):
+        (folder / name).write_text((folder / name).read_text().split("\n")[0] + "\n")
+    status, _, err = command("run", experiment(folder, 'Length = "length"'))
+    assert status == 2 and "dev.nbest: folds: expected a list of 2 sentences or more, found 1" in err
+    assert "[1/" not in err

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from features.progress import Done
-from rerank.experiment.clock import PAUSE, Clock, Work, time_left
+from rerank.experiment.clock import REPORT_INTERVAL, Clock, Work, time_left
 
 FACTORS = (0.1, 0.5, 1.0, 2.0, 10.0)
 
@@ -66,7 +66,7 @@ class Simulated:
                 clock.begin(step)
                 running[step.name] = step, self.seconds(step)
                 if step.work and not self.silent:
-                    clock.hear(step.name, Done(step.work.done, step.work.done))
+                    clock.update(step.name, Done(step.work.done, step.work.done))
             left = clock.left()
             assert left is not None
             yield self.time, left
@@ -79,7 +79,7 @@ class Simulated:
                     del running[name]
                 elif not self.silent and step.work:
                     before = step.work.done
-                    clock.hear(name, Done(1 - (1 - before) * (rest - passed) / self.seconds(step), before))
+                    clock.update(name, Done(1 - (1 - before) * (rest - passed) / self.seconds(step), before))
 
     def seconds(self, step: Step) -> float:
         """Return the true seconds of a stage."""
@@ -136,10 +136,10 @@ def test_stored_scores_do_not_change_the_estimated_speed(factor: float) -> None:
     clock = Clock[Step](1, choose, now=lambda: time)
     clock.waiting = steps(score=(200, 200, 200))[1:]
     clock.begin(steps(score=(200,))[0])
-    clock.hear("score 0", Done(0.0))
-    clock.hear("score 0", Done(0.5, before=0.5))
+    clock.update("score 0", Done(0.0))
+    clock.update("score 0", Done(0.5, before=0.5))
     time = 50 * factor
-    clock.hear("score 0", Done(0.75, before=0.5))
+    clock.update("score 0", Done(0.75, before=0.5))
     assert clock.left() == pytest.approx(factor * (50 + 200 + 200), rel=0.25)
 
 
@@ -149,7 +149,7 @@ def test_a_report_without_progress_does_not_slow_the_estimate() -> None:
     clock.begin(steps(score=(200,))[0])
     for second, fraction in ((0, 0.0), (50, 0.25), (90, 0.25)):
         time = float(second)
-        clock.hear("score 0", Done(fraction))
+        clock.update("score 0", Done(fraction))
     assert clock.left() == pytest.approx(110)
 
 
@@ -190,9 +190,9 @@ def test_a_long_stage_reports_the_remaining_time_periodically(
     clock.begin(Step("train", Work("train", 620)))
     for second in range(1, 301):
         time = float(second)
-        clock.hear("train", Done(second / 620))
+        clock.update("train", Done(second / 620))
     lines = capfd.readouterr().err.splitlines()
-    assert len(lines) == 300 // PAUSE
+    assert len(lines) == 300 // REPORT_INTERVAL
     assert (lines[0], lines[-1]) == ("about 10 min left in total", "about 5 min left in total")
 
 
@@ -202,7 +202,7 @@ def test_a_nested_run_reports_progress_to_the_outer_run() -> None:
     assert clock.begin(Step("train", Work("train", 200))) == ""
     for second in range(200):
         time = float(second)
-        clock.hear("train", Done(second / 200))
+        clock.update("train", Done(second / 200))
     assert [done and round(done.fraction, 6) for done in reports] == [second / 200 for second in range(30, 200, 30)]
 
 

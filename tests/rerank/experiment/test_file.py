@@ -15,7 +15,7 @@ from rerank.experiment.costs import Costs
 from rerank.experiment.entries import TAKEN, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment
 from rerank.experiment.toml import RENAMED
-from rerank.tuning.tune import FoldSettings, settle
+from rerank.tuning.tune import FoldSettings, make_tuning
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -68,7 +68,7 @@ def test_read_an_experiment_file(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert list(experiment.features.values()) == parse_requests(features, str(tmp_path))
     assert list(experiment.features) == ["NMT", "Old", "Both", "LMbig", "Len", "Opus"]
-    assert experiment.tuning.tuning == settle({"seed": 7})
+    assert experiment.tuning.tuning == make_tuning({"seed": 7})
     assert experiment.tuning.fold_settings == FoldSettings(5, fallback=True)
     assert experiment.tuning.confidence == "bleu"
     path.write_text(f'{EXPERIMENT}metric = "ter"\n')
@@ -434,4 +434,12 @@ other = {{ preset = "rnnsearch", {entry} }}
 """
     path = write("e.toml", EXPERIMENT.replace("[features]", f"{entries}[features]"))
     with pytest.raises(InputError, match=message):
+        read_experiment(str(path))
+
+
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    """Some editors of Windows write one."""
+    path = tmp_path / "e.toml"
+    path.write_bytes(b"\xef\xbb\xbfoutput = 1\n")
+    with pytest.raises(InputError, match=r"e\.toml: train\.source: expected a path, found nothing"):
         read_experiment(str(path))

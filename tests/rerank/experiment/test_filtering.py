@@ -23,6 +23,7 @@ back = { preset = "rnnsearch", backward = true }
 to = { preset = "rnnsearch" }
 [features]
 Length = "length"
+FEATURES
 [tuning]
 tuner = "auto"
 METRIC
@@ -45,11 +46,13 @@ NBEST = "0 ||| b@@ ig ||| LM= -1 ||| -2.5 ||| 0-0 0-1 \n0 ||| a  ||| LM= -2 ||| 
 def read(tmp_path: Path) -> Callable[..., Experiment]:
     """Write the files, with changes, and return their experiment."""
 
-    def make(filters: str = "debpe", nbest: str = NBEST, metric: str = "", **changes: str) -> Experiment:
+    def make(
+        filters: str = "debpe", nbest: str = NBEST, metric: str = "", features: str = "", **changes: str
+    ) -> Experiment:
         for name, text in (FILES | {name.replace("_", "."): text for name, text in changes.items()}).items():
             (tmp_path / name).write_text(text, encoding="utf-8")
         (tmp_path / "dev.nbest.gz").write_bytes(gzip.compress(nbest.encode()))
-        text = EXPERIMENT.replace("FILTER", filters).replace("METRIC", metric)
+        text = EXPERIMENT.replace("FILTER", filters).replace("METRIC", metric).replace("FEATURES", features)
         return parse_experiment(text.encode(), str(tmp_path / "e.toml"))
 
     return make
@@ -87,6 +90,14 @@ def test_factors_keep_alignments(read: Callable[..., Experiment]) -> None:
 def test_copies_are_not_filtered_again(read: Callable[..., Experiment]) -> None:
     copies = filter_inputs(read())
     assert filter_inputs(copies) == copies
+
+
+def test_features_of_the_corpus_read_its_copies(read: Callable[..., Experiment], tmp_path: Path) -> None:
+    (tmp_path / "e").write_text("a\n")
+    experiment = read(features='Ibm = "ibm1:train.de,train.en"\nOther = "ibm1:train.de,e"')
+    copies = filter_inputs(experiment)
+    assert copies.features["Ibm"].parts == [copies.train.source, copies.train.target]
+    assert copies.features["Other"].parts == [copies.train.source, str(tmp_path / "e")]
 
 
 def test_segmentation_marks_are_an_error_before_desegmentation(read: Callable[..., Experiment]) -> None:

@@ -138,8 +138,8 @@ def test_plans_train_a_language_model_on_the_text(unplanned: Path) -> None:
     stages = [stage.name for stage in stages_of(experiment, Resources("cpu"))]
     assert "select monolingual text" in stages and "back-translate" not in stages
     assert (
-        experiment.models["language-model"].request.settle()[1].bpe
-        == experiment.models["backward"].request.settle()[1].bpe
+        experiment.models["language-model"].request.resolve()[1].bpe
+        == experiment.models["backward"].request.resolve()[1].bpe
     )
     assert 'monolingual = "../mono.en", back_translation = false }' in experiment.text
     assert experiment.features["NLM"].text == "neural:language-model[logprob]"
@@ -188,7 +188,7 @@ def test_a_planned_run_with_monolingual_text(
 ) -> None:
     small = {"batch_size": 16, "embedding_size": 8, "hidden_size": 8, "attention_size": 8}
     monkeypatch.setattr("rerank.experiment.recipe.SMALL", small)
-    monkeypatch.setattr("rerank.experiment.recipe.FEWEST_UPDATES", 10)
+    monkeypatch.setattr("rerank.experiment.recipe.MIN_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     status, _, err = command("run", "e.toml", "--minutes", 60, "--device", "cpu")
     assert status == 0, err

@@ -18,6 +18,7 @@ from rerank.experiment.plan import (
     PLAN,
     Plan,
     Steps,
+    apply_plan,
     assumed_plan,
     find_plan,
     make_plan,
@@ -33,14 +34,15 @@ from rerank.experiment.recipe import (
     SIZES,
     SMALL_STEPS,
     Scope,
-    find_depth,
+    find_length_range,
     find_recipe,
 )
+from rerank.systems.comparison import Comparison
 
 SIDE = Side(words=200_000, vocabulary=9_000, letters=60, unknown=0.03)
 CORPUS = Corpus(pairs=30_000, dev=1_000, source=SIDE, target=SIDE)
-DEPTH = find_depth(CORPUS)
-LEAST = DEPTH.least
+LENGTHS = find_length_range(CORPUS)
+MINIMUM = LENGTHS.minimum
 
 
 def steps_within(total: float) -> Callable[[Steps, Scope], bool]:
@@ -54,33 +56,33 @@ def steps_within(total: float) -> Callable[[Steps, Scope], bool]:
 
 def test_more_time_gives_more_models_and_then_longer_training() -> None:
     for count in range(2, len(MODELS) + 1):
-        steps, scope = search(CORPUS, steps_within(count * LEAST + 3))
+        steps, scope = search(CORPUS, steps_within(count * MINIMUM + 3))
         assert (list(steps), scope.ablation) == (list(MODELS[:count]), count == len(MODELS))
-    steps, _ = search(CORPUS, steps_within(5 * LEAST + 3 + 7))
-    assert steps == dict(zip(MODELS, [LEAST + 2, LEAST + 2, LEAST + 1, LEAST + 1, LEAST + 1], strict=True))
+    steps, _ = search(CORPUS, steps_within(5 * MINIMUM + 3 + 7))
+    assert steps == dict(zip(MODELS, [MINIMUM + 2, MINIMUM + 2, MINIMUM + 1, MINIMUM + 1, MINIMUM + 1], strict=True))
     steps, _ = search(CORPUS, steps_within(1_000))
-    assert steps == dict.fromkeys(MODELS, DEPTH.most)
+    assert steps == dict.fromkeys(MODELS, LENGTHS.maximum)
 
 
 def test_a_model_that_takes_too_long_is_omitted() -> None:
     """In this test, a second model takes longer than the backward model."""
 
     def fits(steps: Steps, scope: Scope) -> bool:
-        return sum(steps.values()) + LEAST * sum(name.endswith("-2") for name in steps) <= 3 * LEAST
+        return sum(steps.values()) + MINIMUM * sum(name.endswith("-2") for name in steps) <= 3 * MINIMUM
 
     steps, _ = search(CORPUS, fits)
     assert list(steps) == ["left-to-right", "right-to-left", "backward"]
 
 
 def test_short_runs_reduce_the_scope_before_the_training() -> None:
-    assert search(CORPUS, steps_within(2 * LEAST + 2))[1] == SCOPES[1]
-    assert search(CORPUS, steps_within(2 * LEAST + 1)) == (dict.fromkeys(MODELS[:2], LEAST), SCOPES[2])
-    assert search(CORPUS, steps_within(2 * LEAST - 1)) == (dict.fromkeys(MODELS[:2], LEAST - 1), SCOPES[2])
-    assert search(CORPUS, steps_within(LEAST)) == (dict.fromkeys(MODELS[:2], LEAST // 2), SCOPES[3])
+    assert search(CORPUS, steps_within(2 * MINIMUM + 2))[1] == SCOPES[1]
+    assert search(CORPUS, steps_within(2 * MINIMUM + 1)) == (dict.fromkeys(MODELS[:2], MINIMUM), SCOPES[2])
+    assert search(CORPUS, steps_within(2 * MINIMUM - 1)) == (dict.fromkeys(MODELS[:2], MINIMUM - 1), SCOPES[2])
+    assert search(CORPUS, steps_within(MINIMUM)) == (dict.fromkeys(MODELS[:2], MINIMUM // 2), SCOPES[3])
 
 
 def test_very_short_runs_train_one_model_or_none() -> None:
-    assert search(CORPUS, steps_within(LEAST - 1))[0] == {MODELS[0]: LEAST - 1}
+    assert search(CORPUS, steps_within(MINIMUM - 1))[0] == {MODELS[0]: MINIMUM - 1}
     assert search(CORPUS, steps_within(1))[0] == {MODELS[0]: 1}
     assert search(CORPUS, steps_within(0.9))[0] == {}
 
@@ -106,10 +108,10 @@ WITH_TEXT = replace(CORPUS, monolingual=TEXT)
 
 
 def test_the_language_model_is_planned_after_all_other_models() -> None:
-    language_model = find_depth(WITH_TEXT.with_monolingual).least
-    steps, _ = search(WITH_TEXT, steps_within(5 * LEAST + language_model + 2))
-    assert steps == dict.fromkeys(MODELS, LEAST) | {"language-model": language_model}
-    steps, _ = search(WITH_TEXT, steps_within(5 * LEAST + language_model + 1))
+    language_model = find_length_range(WITH_TEXT.with_monolingual).minimum
+    steps, _ = search(WITH_TEXT, steps_within(5 * MINIMUM + language_model + 2))
+    assert steps == dict.fromkeys(MODELS, MINIMUM) | {"language-model": language_model}
+    steps, _ = search(WITH_TEXT, steps_within(5 * MINIMUM + language_model + 1))
     assert list(steps) == list(MODELS)
 
 
@@ -124,7 +126,7 @@ def test_a_language_model_does_not_replace_a_translation_model() -> None:
     """This holds even if the language model takes less time."""
 
     def fits(steps: Steps, scope: Scope) -> bool:
-        return sum(count for name, count in steps.items() if name != "language-model") <= 4 * LEAST
+        return sum(count for name, count in steps.items() if name != "language-model") <= 4 * MINIMUM
 
     steps, _ = search(WITH_TEXT, fits)
     assert list(steps) == list(MODELS[:4])
@@ -132,13 +134,13 @@ def test_a_language_model_does_not_replace_a_translation_model() -> None:
 
 def test_all_models_get_the_same_number_of_steps_up_to_their_maximum() -> None:
     """An epoch of the language model has more words and therefore more steps."""
-    text = find_depth(WITH_TEXT.with_monolingual)
-    steps, _ = search(WITH_TEXT, steps_within(5 * LEAST + text.least + 3 + 6 * 2))
-    assert steps.pop("language-model") == text.least + 2
-    assert list(steps.values()) == [LEAST + 2] * 5
+    text = find_length_range(WITH_TEXT.with_monolingual)
+    steps, _ = search(WITH_TEXT, steps_within(5 * MINIMUM + text.minimum + 3 + 6 * 2))
+    assert steps.pop("language-model") == text.minimum + 2
+    assert list(steps.values()) == [MINIMUM + 2] * 5
     steps, _ = search(WITH_TEXT, steps_within(5_000))
-    assert steps.pop("language-model") == text.most > DEPTH.most
-    assert list(steps.values()) == [DEPTH.most] * 5
+    assert steps.pop("language-model") == text.maximum > LENGTHS.maximum
+    assert list(steps.values()) == [LENGTHS.maximum] * 5
 
 
 @pytest.mark.parametrize("words", [1_058_489, 360_000, 10**8])
@@ -148,8 +150,8 @@ def test_the_search_needs_few_trials(words: int) -> None:
     def fits(steps: Steps, scope: Scope) -> bool:
         nonlocal trials
         trials += 1
-        assert all(0 < count <= find_depth(corpus).most for count in steps.values())
-        return sum(steps.values()) < 1.3 * 5 * find_depth(corpus).least
+        assert all(0 < count <= find_length_range(corpus).maximum for count in steps.values())
+        return sum(steps.values()) < 1.3 * 5 * find_length_range(corpus).minimum
 
     corpus = replace(CORPUS, source=side, target=side)
     steps, _ = search(corpus, fits)
@@ -300,6 +302,7 @@ def test_report_lines_of_a_plan(experiment: Experiment) -> None:
 @pytest.mark.slow
 def test_measure_this_machine(experiment: Experiment) -> None:
     corpus = replace(CORPUS, pairs=40)
+    (experiment.output / ".speed-of-a-killed-run").mkdir()
     factors = measure_factors(experiment, corpus, Machine("cpu", 2))
     assert factors
     assert all(0.01 < factor < 100 for factor in (factors.training, factors.forward, factors.lists))
@@ -320,6 +323,23 @@ def test_features_with_scores_of_the_decoder_exclude_translations(experiment: Ex
     assert "candidates" not in with_recipe(again.unplanned, plan.recipe).text
 
 
+def test_a_stored_plan_is_reused_without_translations(slow: Experiment) -> None:
+    """A feature of the decoder's own candidates was added after the first run."""
+    plan = replace(found(slow), scope=Scope())
+    write_plan(plan, slow.output)
+    again = read_again(slow, '[features]\nPhrases = "phrases"')
+    assert found(again) == replace(plan, scope=replace(plan.scope, translations=False))
+
+
+def test_comments_mention_a_comparison_only_if_translations_were_planned(experiment: Experiment) -> None:
+    assert experiment.unplanned
+    comparison, plan = Comparison(20, 30.0, {"ltr": 20.0}), plan_of(experiment, 25)
+    for translations in (True, False):
+        scope = replace(plan.scope, translations=translations)
+        text = apply_plan(experiment.unplanned, replace(plan, scope=scope), comparison).text
+        assert ("translations of models are not added" in text) == translations
+
+
 def test_a_planned_shortlist_has_a_default_size(experiment: Experiment) -> None:
     large = find_recipe(CORPUS, {"left-to-right": 1.0, "backward": 1.0})
     for tables, size in (("", SHORTLIST), ('[shortlist]\nsize = 20\nfeatures = ["NMTback"]', 20)):
@@ -337,9 +357,12 @@ def with_one_model(experiment: Experiment) -> Experiment:
 
 def test_a_shortlist_may_name_planned_features(experiment: Experiment) -> None:
     """Labels of models that are not planned are omitted."""
-    tables = '[shortlist]\nfeatures = ["NMTltr", "NMTback", "Len"]\nsize = 20\n[features]\nLen = "length"'
+    tables = '[shortlist]\nfeatures = ["NMTltr", "NMTback", "Len", "Consensus"]\nsize = 20\n[features]\nLen = "length"'
     planned = with_one_model(read_again(experiment, tables))
-    assert planned.shortlist and (planned.shortlist.features, planned.shortlist.size) == (("NMTltr", "Len"), 20)
+    assert planned.shortlist and (planned.shortlist.features, planned.shortlist.size) == (
+        ("NMTltr", "Len", "Consensus"),
+        20,
+    )
 
 
 def test_a_shortlist_of_models_that_are_not_planned_is_omitted(experiment: Experiment) -> None:

@@ -17,17 +17,17 @@ from features.request import parse_requests
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.checks import check_inputs, try_features
-from rerank.experiment.corpus import PIECES, Corpus, Side, inspect_corpus
+from rerank.experiment.corpus import NUM_SUBWORDS, Corpus, Side, inspect_corpus
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.recipe import (
-    ADAPT,
     CANDIDATES,
     EPOCHS,
-    FEWEST_UPDATES,
     LARGE,
+    MAX_EPOCHS,
+    MAX_FINE_TUNING_EPOCHS,
+    MIN_UPDATES,
     MODELS,
-    MOST,
     SCOPES,
     SECOND,
     SHORT,
@@ -39,7 +39,7 @@ from rerank.experiment.recipe import (
     WORDS,
     Recipe,
     Scope,
-    find_depth,
+    find_length_range,
     find_recipe,
     is_small,
 )
@@ -112,8 +112,8 @@ def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_00
 
 def recipe_of(made: Corpus, scope: Scope = SCOPES[0]) -> Recipe:
     """Return the recipe of all models of a corpus with the smallest number of epochs."""
-    depth = find_depth(made)
-    return find_recipe(made, dict.fromkeys(MODELS, depth.least * depth.step), scope)
+    length_range = find_length_range(made)
+    return find_recipe(made, dict.fromkeys(MODELS, length_range.minimum * length_range.step), scope)
 
 
 def settings_of(made: Corpus) -> dict[str, Any]:
@@ -126,20 +126,26 @@ def settings_of(made: Corpus) -> dict[str, Any]:
 @pytest.mark.parametrize("pairs", [10, 300, 5_000, 6_000, 10_000, 11_999])
 def test_a_small_corpus_has_enough_epochs_for_the_updates(pairs: int) -> None:
     made = corpus(pairs)
-    depth = find_depth(made)
-    assert is_small(made) and depth.most * depth.step >= SMALL_EPOCHS and 1 <= depth.least <= depth.most
-    assert depth.most * depth.step * pairs >= FEWEST_UPDATES * SMALL["batch_size"]
+    length_range = find_length_range(made)
+    assert (
+        is_small(made)
+        and length_range.maximum * length_range.step >= SMALL_EPOCHS
+        and 1 <= length_range.minimum <= length_range.maximum
+    )
+    assert length_range.maximum * length_range.step * pairs >= MIN_UPDATES * SMALL["batch_size"]
     assert settings_of(made).items() >= SMALL.items()
 
 
 @pytest.mark.parametrize("pairs", [12_000, 29_000, 60_000, 200_000, 10**7])
 def test_a_large_corpus_has_fewer_epochs(pairs: int) -> None:
     made = corpus(pairs)
-    depth, words = find_depth(made), 13 * pairs
-    assert not is_small(made) and MOST - depth.step < depth.most * depth.step <= MOST
-    assert depth.step * words <= STEP * 1.001 and depth.step <= 1
+    length_range, words = find_length_range(made), 13 * pairs
+    assert (
+        not is_small(made) and MAX_EPOCHS - length_range.step < length_range.maximum * length_range.step <= MAX_EPOCHS
+    )
+    assert length_range.step * words <= STEP * 1.001 and length_range.step <= 1
     least = min(EPOCHS, WORDS / words)
-    assert least - 1e-6 <= depth.least * depth.step <= least + depth.step
+    assert least - 1e-6 <= length_range.minimum * length_range.step <= least + length_range.step
     assert settings_of(made).items() >= LARGE.items()
 
 
@@ -168,7 +174,7 @@ def test_smaller_scopes_save_time() -> None:
 
 def test_many_words_or_many_unknown_words_enable_bpe() -> None:
     assert "bpe" not in settings_of(corpus(9_000))
-    assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == PIECES
+    assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == NUM_SUBWORDS
     assert settings_of(corpus(900, unknown=0.194))["bpe"] == 450
     assert settings_of(corpus(9_000, unknown=0.194, letters=3_000))["bpe"] == 6_000
     assert any("19.4 % in the source" in comment for comment in recipe_of(corpus(9_000, unknown=0.194)).comments)
@@ -200,15 +206,15 @@ def test_models_with_enough_data_add_translations_to_the_lists(pairs: int, unkno
 
 @pytest.mark.parametrize(
     ("pairs", "unknown", "dev", "epochs"),
-    [(5_000, 0.1, 1_000, ADAPT), (5_000, 0.1, 3_000, 2), (5_000, 0.1, 20_000, None), (5_000, 0.1, 49, None),
-     (5_000, 0.01, 1_000, None), (15_000, 0.1, 1_000, None), (29_000, 0.1, 1_000, None)],
+    [(5_000, 0.1, 1_000, MAX_FINE_TUNING_EPOCHS), (5_000, 0.1, 3_000, 2), (5_000, 0.1, 20_000, None),
+     (5_000, 0.1, 49, None), (5_000, 0.01, 1_000, None), (15_000, 0.1, 1_000, None), (29_000, 0.1, 1_000, None)],
 )  # fmt: skip
 def test_models_with_little_data_are_fine_tuned_on_dev(
     pairs: int, unknown: float, dev: int, epochs: int | None
 ) -> None:
     """Fine-tuning takes no longer than the training before. A dev set that is very large or very small is not used."""
     made = corpus(pairs, unknown=unknown, dev=dev)
-    longest = find_depth(made).most * find_depth(made).step
+    longest = find_length_range(made).maximum * find_length_range(made).step
     recipe = find_recipe(made, {"left-to-right": longest, "backward": longest})
     settings = recipe.models["left-to-right"]
     assert recipe.models["backward"].get("fine_tuning_epochs") == epochs

@@ -215,6 +215,19 @@ def test_a_moved_folder_is_up_to_date(tmp_path: Path) -> None:
     assert done([train(a, folder, 1)], record) == []
 
 
+@pytest.mark.parametrize("name", [".DS_Store", ".cache/x", "README.md"])
+def test_hidden_files_and_readme_files_do_not_matter(tmp_path: Path, name: str) -> None:
+    """File managers and network file systems add hidden files. Users edit the README of a reranker."""
+    a, folder, record = (tmp_path / path for path in ("a", "model", "record"))
+    a.write_text("1")
+    run_stages([train(a, folder, 1)], record)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("x")
+    assert done([train(a, folder, 1)], record) == []
+    (folder / "other").write_text("x")
+    assert done([train(a, folder, 1)], record) == ["train"]
+
+
 def test_a_link_to_a_moved_folder_is_made_again(tmp_path: Path) -> None:
     def link(path: Path) -> Stage:
         def action() -> None:

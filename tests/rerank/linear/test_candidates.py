@@ -5,7 +5,7 @@ import pytest
 
 from moses_io.files.errors import Fault
 from moses_io.nbest import read_nbest
-from rerank.linear.candidates import Candidates, FeatureSpace
+from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.linear.collecting import collect
 
 LIST = """\
@@ -38,7 +38,7 @@ def test_scores_are_dot_products_of_dense_and_sparse_values(candidates: Candidat
 
 
 def test_select_sentences(candidates: Candidates) -> None:
-    part = candidates.of(np.array([1, 0]))
+    part = candidates.subset(np.array([1, 0]))
     assert part.sentences.tolist() == [0, 2] and part.offsets.tolist() == [0, 1, 3]
     assert part.matrix().toarray().tolist() == candidates.matrix().toarray()[[2, 0, 1]].tolist()
 
@@ -67,3 +67,16 @@ def test_a_list_without_features(tmp_path: Path) -> None:
     (tmp_path / "list").write_text("0 ||| a ||| ||| 0\n0 ||| b ||| ||| 0\n")
     candidates = collect(read_nbest(str(tmp_path / "list")))
     assert candidates.scores(np.zeros(0)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("copies", [3, 4, 5, 100])
+@pytest.mark.parametrize("size", [1, 8, 14, 33])
+def test_equal_candidates_have_equal_scores(size: int, copies: int) -> None:
+    """Matrix products of BLAS differ by rounding between rows, which would break ties at random."""
+    rng = np.random.default_rng(size)
+    space = FeatureSpace((("A", size),), ())
+    none = Sparse(np.zeros(copies + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+    dense, sentence = np.tile(rng.normal(size=size), (copies, 1)), np.zeros(1, dtype=np.int64)
+    equal = Candidates(space, sentence, np.array([0, copies]), dense, none)
+    scores = equal.scores(rng.normal(size=size))
+    assert np.unique(scores).size == 1 and equal.best(scores).tolist() == [0]

@@ -278,7 +278,7 @@ def test_memory_for_long_candidates_is_bounded(
 def test_progress_is_shown_within_a_sentence(
     command: Command, write: Write, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, model: str, wanted: str
 ) -> None:
-    monkeypatch.setattr("features.progress.PAUSE", -1.0)
+    monkeypatch.setattr("features.progress.LOG_INTERVAL", -1.0)
     nbest, source = write("list", "0 ||| a b ||| L= 1 ||| 0\n0 ||| c d ||| L= 1 ||| 0\n"), write("source", "x y\n")
     request = f"N=neural:{models[model]}"
     _, _, err = command("score", nbest, "--source", source, "--feature", request, "--device", "cpu")
@@ -331,15 +331,25 @@ def lengths(*sentences: Sentence) -> Array:
 
 def test_the_largest_difference_is_found_in_any_order() -> None:
     sentences = [Sentence(n, ("x",), tuple(("a",) * k for k in range(n + 1))) for n in range(9)]
+    compared: list[int] = []  # numbers of words. Only the last candidate has 8 words
+
+    def scored(one: Sentence) -> Array:
+        compared.append(len(one.hypotheses[0]))
+        return lengths(one)
+
+    differences = set()
     for size in (1, 7, 45, 99):
         sample = Sample(size, random.Random(size))
         for start in range(0, 9, 3):
             values = lengths(*sentences[start : start + 3])
             values[-1] += 0.5 if start == 6 else 0
             sample.add(sentences[start : start + 3], [values])
-        count, difference = sample.largest_difference(0, lengths)
-        assert count == min(size, 45)
-        assert difference == (0.5 if size >= 45 else difference) and difference in (0, 0.5)
+        compared.clear()
+        count, difference = sample.largest_difference(0, scored)
+        assert count == len(compared) == min(size, 45)
+        assert difference == (0.5 if 8 in compared else 0.0)
+        differences.add(difference)
+    assert differences == {0.0, 0.5}
     assert Sample(3, random.Random(1)).largest_difference(0, lengths) == (0, 0.0)
 
 
@@ -349,7 +359,7 @@ def test_all_candidates_are_sampled_with_equal_probability(rounds: int = 3000) -
         sample = Sample(2, random.Random(seed))
         for n in range(6):
             sample.add([Sentence(n, (), (("a",) * n,))], [np.array([[0.0]])])
-        for one, _ in sample._kept:
+        for one, _ in sample._sample:
             counts[one.sentence] += 1
     np.testing.assert_allclose(counts / rounds, 1 / 3, atol=0.05)
 

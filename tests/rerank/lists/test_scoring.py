@@ -48,5 +48,5 @@ def test_sources_are_read_after_the_candidates_of_a_group() -> None:
             return super().line(sentence_list)
 
     sources = Lagging(BytesIO(b"one\ntwo\n"), "source", grows=False)
-    group = next(read_sentences(Lines("list", lines()), sources, "the other", at_once=2))
+    group = next(read_sentences(Lines("list", lines()), sources, "the other", max_sentences=2))
     assert [each.source for each in group] == [("one",), ("two",)]

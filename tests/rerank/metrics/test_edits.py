@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.lib_ter import translation_edit_rate
 from sacrebleu.metrics.ter import TER
 
-from rerank.metrics.edits import MOST_SHIFTS, FastTER, count_edits
+from rerank.metrics.edits import MAX_SHIFTS, FastTER, count_edits
 
 
 def shifted(rng: random.Random, words: list[str], vocabulary: list[str]) -> list[str]:
@@ -58,7 +58,7 @@ def test_the_limit_on_checked_shifts() -> None:
     """With a vocabulary of two words, sacreBLEU reaches its limit and omits the shift found last."""
     rng = random.Random(5)
     words, reference = (rng.choices("ab", k=60) for _ in range(2))
-    assert sum(a == b for a in words for b in reference) > MOST_SHIFTS
+    assert sum(a == b for a in words for b in reference) > MAX_SHIFTS
     assert_as_sacrebleu([(words, reference)])
 
 

@@ -75,6 +75,11 @@ def test_a_line_that_is_too_long_for_ter_is_an_error() -> None:
         evaluate({"system": ["a", "a " * 10_001]}, [["a", "a"]])
 
 
+def test_spaces_do_not_hide_a_line_that_is_too_long_for_ter() -> None:
+    with pytest.raises(InputError, match="system: line 2 has more than 10,000 tokens"):
+        evaluate({"system": [" " * 20_000 + "a", "a " * 10_001]}, [["a", "a"]])
+
+
 def test_whitespace_other_than_the_space_does_not_split_tokens() -> None:
     joined = ["a\u00a0b c\u2028d e f g"]
     apart = ["a b c d e f g"]

@@ -7,7 +7,7 @@ import pytest
 from moses_io.files.text import tokens
 from moses_io.filters import Filters
 from rerank.report.analysis import (
-    MOST,
+    MAX_NGRAMS,
     Analysis,
     analyse,
     by_frequency,
@@ -112,7 +112,7 @@ def test_ngram_changes_equal_a_simple_count(number: int) -> None:
     gained = {ngram: after[ngram] - before[ngram] for ngram in before | after}
     for matched, sign in ((changes.won, 1), (changes.lost, -1)):
         found = [sign * (each.after - each.before) for each in matched]
-        assert found == sorted((d * sign for d in gained.values() if d * sign > 0), reverse=True)[:MOST]
+        assert found == sorted((d * sign for d in gained.values() if d * sign > 0), reverse=True)[:MAX_NGRAMS]
         for each in matched:
             assert (each.before, each.after) == (before[each.ngram], after[each.ngram])
             index = each.sentence

@@ -6,7 +6,7 @@ from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from rerank.linear.ranking import Estimate
 from rerank.metrics.evaluation import Evaluation, Score
-from rerank.report.changes import Change, Reranked, find_change, in_order
+from rerank.report.changes import Change, Reranked, find_change, sorted_changes
 from rerank.report.tables import headline, side_by_side
 
 REFERENCE = ["a b c", "a b c", "a b c", "d <e>"]
@@ -35,7 +35,7 @@ def find(folder: Path, references: list[list[str]]) -> list[Change]:
     )
     lists, estimates = read_nbest(str(folder / "list")), {0: Estimate(41.25, 0.75)}
     changes = [find_change(each, reranked, "chrf", estimates.get(each.sentence)) for each in lists]
-    return in_order(change for change in changes if change)
+    return sorted_changes(change for change in changes if change)
 
 
 @pytest.fixture

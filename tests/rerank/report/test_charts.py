@@ -117,7 +117,7 @@ def test_only_the_largest_of_many_rows_are_drawn() -> None:
         RelativeWeight(f"F{number}", value / 100, ()) for number, value in enumerate([5, -40, *[1] * 40, 30])
     ]
     found = [text for text in texts(charts.weights_chart(relative_weights)) if text.startswith("F")]
-    assert len(found) == charts.MOST and found[:2] == ["F0", "F1"] and found[-1] == "F42"
+    assert len(found) == charts.MAX_ROWS and found[:2] == ["F0", "F1"] and found[-1] == "F42"
     column = {name: SetScore(score, None) for name, score in zip([BASE, *"abc"], (1.0, 2, 3, 4), strict=True)}
     column |= {f"and {number}": SetScore(1.0, None) for number in range(40)} | {"all features": SetScore(9.0, None)}
     figure = charts.ablation_chart(Ablation("", {"dev": column}), "BLEU")

@@ -2,7 +2,7 @@ import pytest
 
 from moses_io.files.streams import Lines
 from moses_io.nbest import read_nbest
-from rerank.report.listed import Chosen, merged
+from rerank.report.listed import OriginCounter, merged_list_names
 
 MERGED = """\
 0 ||| a ||| L= 0 FromA= 1 FromB= 0 FromMe= 0.5
@@ -29,7 +29,7 @@ MERGED = """\
 def test_chosen_candidates_are_counted_by_their_lists(content: str, expected: list[str]) -> None:
     """Sentence 2 has no candidates. Features with values other than 0 and 1 in sentence 0 are no indicators."""
     first, *others = read_nbest(Lines("list", content.splitlines()))
-    chosen = Chosen(merged(first), ["b", "c", "", "a"])
+    chosen = OriginCounter(merged_list_names(first), ["b", "c", "", "a"])
     for each in (first, *others):
         chosen.add(each)
     assert chosen.lines() == expected

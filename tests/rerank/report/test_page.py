@@ -13,12 +13,12 @@ import pytest
 
 from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
-from rerank.confidence.fitting import Measured
+from rerank.confidence.fitting import MeasuredEstimates
 from rerank.linear.collecting import collect
 from rerank.linear.ranking import Estimate, Ranking
 from rerank.metrics.evaluation import Evaluation, evaluate
-from rerank.report.changes import Change, Reranked, find_change, in_order
-from rerank.report.listed import find_in_list, merged, read_listed
+from rerank.report.changes import Change, Reranked, find_change, sorted_changes
+from rerank.report.listed import find_in_list, merged_list_names, read_listed
 from rerank.report.page import CHUNK, EXPLORER, SCRIPTS, Chunks, index, overview, page
 from rerank.report.tables import Section
 
@@ -36,7 +36,7 @@ class Explored(NamedTuple):
 
     nbest: Path
     reranked: Reranked
-    measured: Measured
+    measured: MeasuredEstimates
     changes: list[Change]
     chunks: Chunks
 
@@ -64,7 +64,7 @@ def explore(tmp_path: Path) -> Callable[..., Explored]:
         estimates = {0: Estimate(41.256, 0.75), 2: Estimate(90, None)}
         rows = np.array([[0.1, 0.9], [0.25, 0.75], [1 / 3, 2 / 3]], dtype=np.float32)
         attention = {(0, "moses"): {"fwd\x07": rows}, (0, "reranked"): {"fwd\x07": rows[::-1]}}
-        names = merged(next(read_nbest(str(path))))
+        names = merged_list_names(next(read_nbest(str(path))))
         changes, chunks = [], Chunks(reranked, names, attention, BytesIO())
         for listed in read_listed(str(path), references, len(reranked.source), Filters("")):
             candidates = collect([listed.candidates])
@@ -73,7 +73,7 @@ def explore(tmp_path: Path) -> Callable[..., Explored]:
             changes += [change] if change else []
             chunks.add(listed, Ranking(listed.candidates, scores), change.reasons if change else ())
         chunks.finish()
-        return Explored(path, reranked, Measured("chrf", estimates), in_order(changes), chunks)
+        return Explored(path, reranked, MeasuredEstimates("chrf", estimates), sorted_changes(changes), chunks)
 
     return make
 

@@ -41,7 +41,7 @@ def test_the_list_is_read_in_one_pass(fitted: Any) -> None:
     references = [read_lines(str(fitted.reference))]
     reading, reranked = read_once(fitted, 80, references)
     systems = {"moses": reranked.before, "reranked": reranked.after}
-    measured = reading.measuring.measured()
+    measured = reading.estimate_collector.measured()
     assert reading.listed.facts == find_in_list(str(fitted.nbest), references, systems, Filters(""))
     assert {each.sentence for each in reading.changes} == {
         number for number in range(80) if reranked.before[number] != reranked.after[number]

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from features.request import parse_requests
-from rerank.reranker.folder import write_folder
+from rerank.linear.shortlist import ShortlistSettings
+from rerank.reranker.folder import Manifest, write_folder
 from rerank.reranker.make import feature_rows
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -90,6 +92,23 @@ def test_apply_equals_score_and_rerank(
     assert "signature: reranker|sha256:" in err
 
 
+def test_the_signature_depends_on_everything_that_changes_choices() -> None:
+    manifest = Manifest({"A": "copied"}, {"weights.ini": "0123456789ab"}, "tuned by hand")
+    others = [
+        replace(manifest, **change)
+        for change in (
+            {"features": {"B": "copied"}},
+            {"files": {"weights.ini": "0123456789ac"}},
+            {"candidates": {"M": "3:models/m"}},
+            {"shortlist": ShortlistSettings(10, ("A",))},
+            {"shortlist": ShortlistSettings(20, ("A",))},
+            {"input_filter": "debpe"},
+        )
+    ]
+    assert len({each.signature for each in (manifest, *others)}) == 7
+    assert replace(manifest, tuned="", code="/home").signature == manifest.signature
+
+
 def test_a_linked_reranker_gives_the_same_output(
     command: Command, tmp_path: Path, features: list[str], weights: Path, reranker: Path, texts: tuple[Path, Path]
 ) -> None:
@@ -107,10 +126,11 @@ def test_a_large_pretrained_model_is_linked_and_its_template_is_copied(
     (tmp_path / "hf").mkdir()
     weights, template = write("weights", "[weight]\nL= 1\nHF= 1\n"), write("prompt", "{source}: ")
     write("hf/model.safetensors", "x" * 100)
+    write("hf/.cache", "x" * 100)  # hidden files do not count
     requests = parse_requests([f"HF=hf:{tmp_path / 'hf'}[de,en,template={template}]"])
     manifests = []
     for size in (100, 99):
-        monkeypatch.setattr("rerank.reranker.folder.LARGEST_COPY", size)
+        monkeypatch.setattr("rerank.reranker.folder.MAX_COPY_BYTES", size)
         manifests.append(write_folder(tmp_path / str(size), requests, str(weights), ""))
         assert (tmp_path / str(size) / "models" / "hf").is_symlink() == (size < 100)
         assert not (tmp_path / str(size) / "tables" / "prompt").is_symlink()

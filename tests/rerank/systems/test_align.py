@@ -80,7 +80,7 @@ def test_soft_alignments(
     name: str,
 ) -> None:
     """Pairs are processed two at a time, and the files are reproducible."""
-    monkeypatch.setattr(attention, "STRETCH", 2)
+    monkeypatch.setattr(attention, "MAX_PAIRS", 2)
     path, contents = tmp_path / name, []
     for _ in range(2):
         assert command("align", *pointed.values(), *texts, "--soft", path)[0] == 0

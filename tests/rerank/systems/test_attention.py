@@ -6,7 +6,7 @@ import pytest
 
 from features.models.alignment import Aligner
 from rerank.systems import attention
-from rerank.systems.attention import Attentions, open_attention, read_attention, stretches
+from rerank.systems.attention import Attentions, batched, open_attention, read_attention
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -63,7 +63,7 @@ def test_attention_of_each_model_for_each_system(
     pointed: dict[str, Path], write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values equal those of an aligner with one model. Pairs are processed two at a time, and equal outputs once."""
-    monkeypatch.setattr(attention, "STRETCH", 2)
+    monkeypatch.setattr(attention, "MAX_PAIRS", 2)
     source, systems = str(write("source", SOURCE.replace("Wald ", "Wald\t"))), {"moses": MOSES, "reranked": OURS}
     models = {name: str(folder) for name, folder in pointed.items()}
     written = [tmp_path / "one.npz", tmp_path / "two.npz"]
@@ -90,8 +90,8 @@ def test_attention_of_each_model_for_each_system(
 
 
 def test_stretches_are_limited_by_pairs_and_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "STRETCH", 3)
-    monkeypatch.setattr(attention, "CELLS", 24)
+    monkeypatch.setattr(attention, "MAX_PAIRS", 3)
+    monkeypatch.setattr(attention, "MAX_VALUES", 24)
     small, large = (("a",), ("b",)), (("a",) * 6, ("b",) * 3)  # 3 and 24 cells
-    assert list(stretches([small] * 4 + [large] + [small])) == [[small] * 3, [small], [large], [small]]
-    assert list(stretches([])) == []
+    assert list(batched([small] * 4 + [large] + [small])) == [[small] * 3, [small], [large], [small]]
+    assert list(batched([])) == []

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from features.feature import Resources, Sentence
 from features.models.decoding.translator import Translation
 from moses_io.files.errors import InputError
+from moses_io.hypothesis import parse_line
 from moses_io.nbest import read_nbest
-from rerank.systems.translations import check_names, indicators, list_name, listable
+from rerank.systems.translations import CandidateMerger, check_names, indicators, list_name, listable
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, str | bytes], Path]
@@ -83,6 +85,16 @@ def test_wrong_arguments_are_errors(
 def test_translations_with_the_field_separator_are_omitted() -> None:
     translations = [Translation(("a", token), -1.0, -1.0) for token in ("b", "x|||", "|", "|||")]
     assert listable(translations) == [translations[0], translations[2]]
+
+
+def test_a_model_without_translations_has_the_indicator_0() -> None:
+    """A source token that was copied may contain the field separator, so a model may have no usable translation."""
+    line = parse_line(b"0 ||| a ||| LM= -1 ||| -2", 1)
+    sentence = Sentence(0, ("a|||b",), (("a",),), (line,), "list")
+    translations = {"one": [[Translation(("a|||b",), -1.0, -1.0)]], "two": [[Translation(("c",), -1.0, -1.0)]]}
+    (merged,) = CandidateMerger([], Resources()).merge([sentence], translations)
+    assert [dict(each.dense)["Fromone"] for each in merged.lines] == [(0.0,), (0.0,)]
+    assert [dict(each.dense)["Fromtwo"] for each in merged.lines] == [(0.0,), (1.0,)]
 
 
 def test_an_empty_source_is_an_error(models: dict[str, Path], write: Write, command: Command) -> None:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rerank.tuners.envelope import MANY, Envelopes, Line, Point, envelopes, outermost
+from rerank.tuners.envelope import INSERTION_SORT_LIMIT, Envelopes, Line, Point, envelopes, outermost
 
 
 def envelopes_of(slopes: np.ndarray, heights: np.ndarray, offsets: np.ndarray) -> Envelopes:
@@ -38,7 +38,7 @@ def lines(shape: str, rng: np.random.Generator, size: int) -> tuple[np.ndarray, 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_envelope_has_the_best_candidate_of_each_interval(shape: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    offsets = np.cumsum([0, 1, 2, 5, 30, MANY + 40])
+    offsets = np.cumsum([0, 1, 2, 5, 30, INSERTION_SORT_LIMIT + 40])
     slopes, heights = lines(shape, rng, offsets[-1])
     found = envelopes_of(slopes, heights, offsets)
     owners = np.searchsorted(offsets, found.old, side="right")
@@ -53,7 +53,7 @@ def test_the_envelope_has_the_best_candidate_of_each_interval(shape: str, seed: 
 
 
 def test_of_equal_lines_the_first_candidate_is_used() -> None:
-    for size in (6, 2 * MANY):
+    for size in (6, 2 * INSERTION_SORT_LIMIT):
         slopes, heights = np.tile([2.0, -1.0, 0.0], size), np.tile([0.0, 0.0, 1.0], size)
         found = envelopes_of(slopes, heights, np.array([0, 3 * size]))
         assert (found.first.tolist(), found.old.tolist(), found.new.tolist()) == ([1], [1, 2], [2, 0])

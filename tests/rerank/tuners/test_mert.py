@@ -19,9 +19,9 @@ def test_the_line_search_is_not_worse_than_a_fine_grid(make_problem: Make, seed:
     weights, direction = rng.normal(size=3), rng.normal(size=3)
     search = LineSearch(problem)
     step = search.along(search.point(weights), search.line(direction))
-    assert step.worth == pytest.approx(problem.measure(weights + step.distance * direction), abs=1e-12)
+    assert step.objective == pytest.approx(problem.measure(weights + step.distance * direction), abs=1e-12)
     grid = [problem.measure(weights + x * direction) for x in np.linspace(-50, 50, 5001)]
-    assert step.worth >= max(grid) - 1e-12
+    assert step.objective >= max(grid) - 1e-12
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -34,7 +34,7 @@ def test_the_line_search_within_bounds_and_with_a_ridge(make_problem: Make, seed
     step = search.along(search.point(weights), search.line(direction))
     end = weights + step.distance * direction
     assert (end == problem.clip(end)).all()
-    assert step.worth == pytest.approx(search.worth(end), abs=1e-12)
+    assert step.objective == pytest.approx(search.objective(end), abs=1e-12)
     grid = [weights + x * direction for x in np.linspace(-5, 5, 4001)]
     allowed = [problem.measure(point) for point in grid if (point == problem.clip(point)).all()]
     assert problem.measure(best_on(problem, weights, direction)) >= max(allowed) - 1e-12
@@ -52,12 +52,12 @@ def test_the_score_of_a_step_is_correct_for_ties(make_problem: Make, sign: float
     problem = make_problem(1, sentences=4)
     search, nowhere, best = LineSearch(problem), np.zeros(3), np.array([sign, 0.0, 0.0])
     step = search.along(search.point(nowhere), search.line(best))
-    assert sign * step.distance > 0 and problem.measure(step.distance * best) == pytest.approx(step.worth)
-    assert step.worth > problem.measure(nowhere)
+    assert sign * step.distance > 0 and problem.measure(step.distance * best) == pytest.approx(step.objective)
+    assert step.objective > problem.measure(nowhere)
     bounded = replace(problem, upper=np.array([0.0, np.inf, np.inf]))
     search = LineSearch(bounded)
     step = search.along(search.point(nowhere), search.line(best))
-    assert sign * step.distance <= 0 and problem.measure(step.distance * best) == pytest.approx(step.worth)
+    assert sign * step.distance <= 0 and problem.measure(step.distance * best) == pytest.approx(step.objective)
     assert tune(replace(problem, start=nowhere), MertSettings()).weights[0] > 0
 
 

@@ -12,7 +12,7 @@ from rerank.metrics.metric import Metric
 from rerank.tuners.moses import BUCKETS, seen_by_kbmira
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
-from rerank.tuning.tune import settle
+from rerank.tuning.tune import make_tuning
 from rerank.tuning.tuning_set import Extracted
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -35,9 +35,9 @@ def test_weights_and_bleu_of_moses(data: Path, name: str) -> None:
         assert dev.measure(np.array(row["weights"])) == pytest.approx(row["dev"], abs=1e-6)
         assert test.measure(np.array(row["weights"])) == pytest.approx(row["test"], abs=1e-6)
     (wanted,) = [row for row in rows if row["tool"] == "kbmira --no-shuffle"]
-    tuned = run(dev, settle({"parity": "moses"}))
+    tuned = run(dev, make_tuning({"parity": "moses"}))
     np.testing.assert_allclose(tuned.weights, wanted["weights"], atol=1e-5)
-    ours = run(dev, settle({"runs": 1}))
+    ours = run(dev, make_tuning({"runs": 1}))
     assert ours.metric > tuned.metric  # all candidates are used
 
 

@@ -9,13 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from moses_io.files.errors import InputError
-from moses_io.files.text import LARGEST
+from moses_io.files.text import MAX_VALUE
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import Metric
 from rerank.tuners import expected, pro
-from rerank.tuners.problem import MOST, Problem, Tuned
+from rerank.tuners.problem import MAX_SETTING, Problem, Tuned
 from rerank.tuners.table import RENAMED, TUNERS, run
-from rerank.tuning.tune import setting_names, settle
+from rerank.tuning.tune import make_tuning, setting_names
 
 Make = Callable[..., Problem]
 QUICK: dict[str, dict[str, int]] = {
@@ -49,7 +49,7 @@ def textual(metric: str, sparse: bool = False) -> Problem:
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_every_tuner_improves_every_metric(tuner: str, metric: str, sparse: bool) -> None:
     problem = textual(metric, sparse)
-    tuned = run(problem, settle({"tuner": tuner, "metric": metric} | QUICK[tuner]))
+    tuned = run(problem, make_tuning({"tuner": tuner, "metric": metric} | QUICK[tuner]))
     assert tuned.metric > problem.measure(problem.start)
     assert tuned.metric == pytest.approx(problem.measure(tuned.weights))
     assert np.abs(tuned.weights[:3]).sum() == pytest.approx(1)
@@ -58,7 +58,7 @@ def test_every_tuner_improves_every_metric(tuner: str, metric: str, sparse: bool
 
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_degenerate_problems(make_problem: Make, tuner: str) -> None:
-    tuning = settle({"tuner": tuner} | QUICK[tuner])
+    tuning = make_tuning({"tuner": tuner} | QUICK[tuner])
     equal = make_problem(5)
     equal.candidates.dense[:, 1] = equal.candidates.dense[:, 0]
     constant = make_problem(6)
@@ -73,7 +73,7 @@ def test_identical_candidates_keep_the_initial_weights(make_problem: Make) -> No
     problem = make_problem(8)
     problem.statistics[:], problem.candidates.dense[:] = problem.statistics[0], 1.0
     for tuner in TUNERS:
-        tuned = run(problem, settle({"tuner": tuner} | QUICK[tuner]))
+        tuned = run(problem, make_tuning({"tuner": tuner} | QUICK[tuner]))
         np.testing.assert_allclose(tuned.weights, problem.start, atol=1e-9)
 
 
@@ -81,7 +81,7 @@ def test_pro_needs_candidates_that_differ_in_the_metric(make_problem: Make) -> N
     problem = make_problem(8)
     problem.statistics[:] = problem.statistics[0]
     with pytest.raises(InputError, match=r"no two candidates of a sentence differ by 0.05 in the metric"):
-        run(problem, settle({"tuner": "pro"}))
+        run(problem, make_tuning({"tuner": "pro"}))
 
 
 def test_pro_learns_from_the_pairs_with_the_largest_difference(make_problem: Make) -> None:
@@ -114,11 +114,21 @@ def test_the_expected_metric_of_large_weights_is_the_metric(make_problem: Make) 
     assert -expected.loss(problem, weights, 0, 0)[0] == pytest.approx(problem.measure(weights), abs=1e-6)
 
 
+def test_the_expected_metric_improves_without_any_common_4_gram() -> None:
+    """BLEU is 0 for all weights, but chrF is not."""
+    problem, counted = textual("bleu+chrf"), Metric("bleu+chrf")
+    count = counted.counter(["the cat sat"])
+    short = replace(problem, statistics=np.array([count(text) for text in ("the cat sat", "the cat", "a", "b")] * 6))
+    assert np.isfinite(expected.loss(short, short.start, 0.1, 0)[1]).all()
+    tuned = run(short, make_tuning({"tuner": "expected", "metric": "bleu+chrf"} | QUICK["expected"]))
+    assert tuned.metric > short.measure(short.start) + 0.1
+
+
 def test_several_runs_are_averaged(make_problem: Make) -> None:
     problem = make_problem(9)
     few = {"tuner": "kbmira", "iterations": 3}
-    apart = [run(problem, settle({**few, "seed": seed, "runs": 1})) for seed in (5, 6, 7)]
-    together = run(problem, settle({**few, "seed": 5, "runs": 3}))
+    apart = [run(problem, make_tuning({**few, "seed": seed, "runs": 1})) for seed in (5, 6, 7)]
+    together = run(problem, make_tuning({**few, "seed": 5, "runs": 3}))
     mean = np.mean([tuned.weights for tuned in apart], axis=0)
     np.testing.assert_allclose(together.weights, mean / np.abs(mean).sum(), atol=1e-12)
     assert together.runs == tuple(tuned.metric for tuned in apart)
@@ -129,9 +139,9 @@ def test_extreme_values_give_finite_weights(tuner: str) -> None:
     """No overflow warning is raised."""
     rng = np.random.default_rng(1)
     problem = textual("bleu", sparse=True)
-    sizes = np.array([LARGEST, -LARGEST, 1e20, 1.0, 0.0, 1e-45, 1e-160, 5e-324])
-    for ridge in (1e-3, float(MOST)):
-        tuning = settle(
+    sizes = np.array([MAX_VALUE, -MAX_VALUE, 1e20, 1.0, 0.0, 1e-45, 1e-160, 5e-324])
+    for ridge in (1e-3, float(MAX_SETTING)):
+        tuning = make_tuning(
             {"tuner": tuner, "runs": 1} | ({} if tuner in ("mean", "auto") else {"ridge": ridge}) | QUICK[tuner]
         )
         for _ in range(10):
@@ -173,15 +183,15 @@ def test_extreme_values_give_finite_weights(tuner: str) -> None:
 )
 def test_wrong_settings_are_errors(values: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        settle(values)
-    assert settle({}) == settle({"tuner": "mean", "metric": "bleu", "runs": 1, "climbs": 5})
+        make_tuning(values)
+    assert make_tuning({}) == make_tuning({"tuner": "mean", "metric": "bleu", "runs": 1, "climbs": 5})
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_an_old_setting_is_an_error_that_names_the_new_setting(old: str, new: str) -> None:
     (tuner,) = [name for name, kind in TUNERS.items() if new in setting_names(kind)]
     with pytest.raises(InputError, match=f"^unknown key '{old}'. It is now {new}$"):
-        settle({"tuner": tuner, old: 1})
+        make_tuning({"tuner": tuner, old: 1})
 
 
 def test_matrix_products_of_tuners_use_one_thread(make_problem: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,5 +203,5 @@ def test_matrix_products_of_tuners_use_one_thread(make_problem: Make, monkeypatc
 
     monkeypatch.setitem(TUNERS, "expected", replace(TUNERS["expected"], tune=tune))
     with threadpool_limits(2, "blas"):
-        run(make_problem(1), settle({"tuner": "expected"}))
+        run(make_problem(1), make_tuning({"tuner": "expected"}))
     assert set(seen) == {1}

@@ -9,7 +9,7 @@ import pytest
 from rerank.linear.candidates import FeatureSpace, Sparse
 from rerank.tuners.problem import Problem, ScaledProblem
 from rerank.tuners.table import TUNERS, run
-from rerank.tuning.tune import settle
+from rerank.tuning.tune import make_tuning
 
 Make = Callable[..., Problem]
 START = np.array([0.3, -0.5, 0.2])
@@ -30,7 +30,7 @@ def started(make_problem: Make, **changes: object) -> Problem:
 @pytest.mark.parametrize("tuner", TUNERS)
 def test_the_scale_of_features_does_not_matter(make_problem: Make, tuner: str) -> None:
     """A feature multiplied by 1000 gets a thousandth of its weight."""
-    tuning, units = settle({"tuner": tuner, "runs": 1, **FEW[tuner]}), np.array([1000.0, 1.0, 0.01])
+    tuning, units = make_tuning({"tuner": tuner, "runs": 1, **FEW[tuner]}), np.array([1000.0, 1.0, 0.01])
     plain, other = started(make_problem), started(make_problem)
     other.candidates.dense[:] *= units
     weights, found = run(plain, tuning).weights, run(replace(other, start=START / units), tuning).weights
@@ -43,7 +43,7 @@ def test_frozen_weights_do_not_change(make_problem: Make, tuner: str) -> None:
     frozen = np.array([False, True, True])
     bounds = {"lower": np.where(frozen, START, -np.inf), "upper": np.where(frozen, START, np.inf)}
     problem = started(make_problem, **bounds)
-    tuned = run(problem, settle({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]}))
+    tuned = run(problem, make_tuning({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]}))
     assert tuned.weights[1:].tolist() == START[1:].tolist()
     assert tuned.weights[0] != START[0] and tuned.metric > problem.measure(START)
 
@@ -65,10 +65,11 @@ def test_a_sign_is_kept(make_problem: Make, tuner: str) -> None:
     """Without bounds, the good feature gets a positive weight. The second weight may not be negative."""
     bounds = {"lower": np.array([-np.inf, 0, -np.inf]), "upper": np.array([0, np.inf, np.inf])}
     tuned = run(
-        started(make_problem, **bounds), settle({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]})
+        started(make_problem, **bounds),
+        make_tuning({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]}),
     )
     assert tuned.weights[0] <= 0 <= tuned.weights[1]
-    assert run(started(make_problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights[0] > 0
+    assert run(started(make_problem), make_tuning({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights[0] > 0
 
 
 def test_a_constant_feature_keeps_its_weight(make_problem: Make) -> None:
@@ -85,8 +86,8 @@ def test_a_constant_feature_keeps_its_weight(make_problem: Make) -> None:
 
 @pytest.mark.parametrize("tuner", ["kbmira", "expected", "mert"])
 def test_a_strong_ridge_keeps_weights_near_the_initial_weights(make_problem: Make, tuner: str) -> None:
-    near = run(started(make_problem), settle({"tuner": tuner, "runs": 1, "ridge": 1e3, **FEW[tuner]})).weights
-    far = run(started(make_problem), settle({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights
+    near = run(started(make_problem), make_tuning({"tuner": tuner, "runs": 1, "ridge": 1e3, **FEW[tuner]})).weights
+    far = run(started(make_problem), make_tuning({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights
     assert np.abs(near - START).sum() < 0.2 * np.abs(far - START).sum()
 
 
@@ -101,13 +102,13 @@ def test_sparse_features_alone(make_problem: Make, tuner: str) -> None:
     dense = np.ones((len(rows), 1))
     candidates = replace(whole.candidates, space=FeatureSpace((("C", 1),), ("s_x",)), dense=dense, sparse=sparse)
     only = Problem(candidates, whole.statistics, whole.formula, np.array([1.0, 0.1]))
-    tuned = run(only, settle({"tuner": tuner, **FEW[tuner]}))
+    tuned = run(only, make_tuning({"tuner": tuner, **FEW[tuner]}))
     assert tuned.weights[1] > 0 and tuned.metric >= only.measure(only.start)
 
 
 def test_pro_with_all_weights_outside_their_bounds(make_problem: Make) -> None:
     bounds = {"lower": np.array([-np.inf, 0.0, 0.0]), "upper": np.array([0.0, np.inf, np.inf])}
-    weights = run(started(make_problem, **bounds), settle({"tuner": "pro", "runs": 1})).weights
+    weights = run(started(make_problem, **bounds), make_tuning({"tuner": "pro", "runs": 1})).weights
     assert weights.tolist() == [0, 0, 0]
 
 

@@ -25,7 +25,7 @@ from rerank.tuning.ablation import (
     score_test,
     write_table,
 )
-from rerank.tuning.tune import settle
+from rerank.tuning.tune import make_tuning
 from rerank.tuning.tuning_set import TuningSet
 
 
@@ -50,7 +50,7 @@ def in_columns(seed: int) -> TuningSet:
 
 def test_columns_of_the_ablation_table() -> None:
     new = {"Good": np.array([1]), "Chance": np.array([2])}
-    column, weights = ablate(problem(1), settle({"tuner": "kbmira", "iterations": 5}), new, 3)
+    column, weights = ablate(problem(1), make_tuning({"tuner": "kbmira", "iterations": 5}), new, 3)
     test = score_test(in_columns(2), weights, Metric("bleu"))
     names = [BASE, "+ Good", "+ Chance", EVERY, "without Good", "without Chance"]
     assert list(column) == list(test) == list(weights) == names
@@ -67,11 +67,12 @@ def test_columns_of_the_ablation_table() -> None:
 def test_columns_of_test_sets_use_weights_tuned_on_all_of_dev() -> None:
     """On dev itself, these weights reach the score of the tuning, not the cross-validated score."""
     dev = problem(1)
-    _, weights = ablate(dev, settle({"tuner": "kbmira", "iterations": 5}), {"Good": np.array([1])}, 3)
-    tuned = run(dev, replace(settle({"tuner": "kbmira", "iterations": 5}), runs=1))
+    _, weights = ablate(dev, make_tuning({"tuner": "kbmira", "iterations": 5}), {"Good": np.array([1])}, 3)
+    tuned = run(dev, replace(make_tuning({"tuner": "kbmira", "iterations": 5}), runs=1))
     column = score_test(TuningSet(dev.candidates, dev.statistics), weights, Metric("bleu"))
     assert column[EVERY].score == 100 * tuned.metric
     assert weights[BASE]["Good"] == (0.0,)
+    assert list(weights) == list(column) == [BASE, "+ Good", EVERY]  # without Good would be the same as the first
 
 
 DEV = {BASE: SetScore(80.0, None), "+ F": SetScore(81.0, 0.5), EVERY: SetScore(81.0, 0.5)}

@@ -175,6 +175,32 @@ def test_too_few_folds_are_an_error_and_selection_lists_may_be_short(command: Co
     assert status == 0 and "with the chosen tuner (p " in err
 
 
+def with_bad(of: Problem, sign: int) -> Problem:
+    """Return the problem with a third feature, `Bad`, which grows (sign 1) or falls (sign -1) with BLEU."""
+    quality = of.statistics[:, :-1:2].sum(axis=1)
+    space = FeatureSpace((("Old", 1), ("New", 1), ("Bad", 1)))
+    candidates = replace(of.candidates, space=space, dense=np.c_[of.candidates.dense, sign * quality])
+    return replace(of, candidates=candidates, start=np.append(of.start, 0.0))
+
+
+def test_the_best_method_omits_only_the_harmful_feature() -> None:
+    """`Bad` is perfect on dev and has the opposite effect on the selection list, where `New` is still good.
+
+    Several methods are better than the mean there, such as the mean without any new feature.
+    """
+    dev, other = with_bad(problem(1.0), 1), with_bad(problem(1.0, sentences=60, seed=2), -1)
+    columns = {"New": np.array([1]), "Bad": np.array([2])}
+    with progress_bar("", None) as bar:
+        known = Tunings(dev, AutoSettings(climbs=1), columns, 3, bar)
+        choice = choose(known, TuningSet(other.candidates, other.statistics))
+    names = [each.name for each in choice.compared]
+    assert "mean without Bad" in names and "mean without New" not in names
+    assert choice.method == Method(MEAN, ("Bad",)) and names[0] == choice.method.name
+    assert choice.weights[2] == 0 and choice.weights[1] > 0.5
+    by_name = {each.name: each.score for each in choice.compared}
+    assert by_name["mean without the new features"] > by_name[MEAN]
+
+
 def test_a_dropped_feature_with_and_without_tuning_again() -> None:
     known = tunings(problem(1.0))
     assert known.weights(Method(MEAN, ("New",)))[1] == 0 == known.weights(Method(MEAN, ("New",), retuned=False))[1]
@@ -195,6 +221,8 @@ def test_the_choice_is_made_on_the_selection_list() -> None:
     assert choice.nested.shape == (40, STATISTICS)
     by_name = {each.name: each.score for each in choice.compared}
     assert by_name[INITIAL] == 100 * other.measure(other.start)
+    # `New` is the only new feature and harmful: without it is one method, with one name.
+    assert "mean without the new features" in by_name and "mean without New" not in by_name
 
 
 def lines(rng: np.random.Generator, sentences: int, sign: int) -> str:
@@ -220,6 +248,9 @@ def test_the_command_prints_the_choice(command: Command, write: Write) -> None:
     few = write("few", "0 ||| the old house is red . ||| Old= 1 ||| 0\n")
     status, _, err = command(*arguments, "--selection", few, "--selection-reference", reference)
     assert status == 2 and f"{few}: feature 'New' has 0 values here and 1 value in the list to tune on" in err
+    more = write("more", "0 ||| the old house is red . ||| Old= 1 New= 1 More= 1 2 ||| 0\n")
+    status, _, err = command(*arguments, "--selection", more, "--selection-reference", reference)
+    assert status == 2 and f"{more}: feature 'More' has 2 values here and 0 values in the list to tune on" in err
     status, _, err = command(*arguments, "--selection", other)
     assert status == 2 and "--selection and --selection-reference together" in err
     status, _, err = command(*arguments[:-1], "mert", "--selection", other, "--selection-reference", answers)

@@ -11,7 +11,7 @@ def test_compilation_is_shown_in_the_progress_bar(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A function and its callees are shown once, at the first call inside the block."""
-    monkeypatch.setattr(progress, "PAUSE", -1.0)
+    monkeypatch.setattr(progress, "LOG_INTERVAL", -1.0)
     inner = numba.njit(lambda x: x + 1)
     outer, other = numba.njit(lambda x: inner(x)), numba.njit(lambda x: inner(x))
     with progress_bar("tune", None):

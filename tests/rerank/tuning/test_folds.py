@@ -14,7 +14,7 @@ from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
 from rerank.metrics.metric import STATISTICS, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuning.folds import cross_validate, fold_weights, partition, without
-from rerank.tuning.tune import settle
+from rerank.tuning.tune import make_tuning
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -35,7 +35,7 @@ def problem(noise: float) -> Problem:
 
 
 def test_cross_validated_gain_of_a_good_and_a_useless_feature() -> None:
-    tuning = settle({"tuner": "kbmira", "iterations": 10})
+    tuning = make_tuning({"tuner": "kbmira", "iterations": 10})
     good = cross_validate(problem(1.0), tuning, np.array([1]), 5)
     assert good.new > good.old + 0.05 and good.p < 0.0005
     assert [weights.tolist() for weights in good.weights] == [
@@ -50,15 +50,16 @@ def test_a_problem_without_a_column() -> None:
     assert not given.candidates.dense[:, 1].any() and given.start.tolist() == [1, 0]
     assert given.candidates.dense[:, 0].tolist() == problem(1.0).candidates.dense[:, 0].tolist()
     with pytest.raises(InputError, match="from 2 to the 60 sentences, found 61"):
-        cross_validate(given, settle({}), np.array([1]), 61)
+        cross_validate(given, make_tuning({}), np.array([1]), 61)
     with pytest.raises(InputError, match="expected a list of 2 sentences or more, found 1"):
-        next(fold_weights(given.of(np.array([0])), settle({}), 1))
+        next(fold_weights(given.subset(np.array([0])), make_tuning({}), 1))
 
 
 def test_the_initial_weights_are_compared_on_all_sentences() -> None:
     given = problem(1.0)
-    validated = cross_validate(given, settle({"tuner": "kbmira", "iterations": 10}), np.array([1]), 5)
-    assert validated.initial == given.measure(given.start) and validated.p_initial is not None
+    validated = cross_validate(given, make_tuning({"tuner": "kbmira", "iterations": 10}), np.array([1]), 5)
+    assert validated.initial == given.measure(given.start) < validated.new - 0.05
+    assert validated.p_initial is not None and validated.p_initial < 0.0005
     assert not validated.keeps_initial
     assert not replace(validated, initial=validated.new + 0.01, p_initial=0.5).keeps_initial
     assert replace(validated, initial=validated.new + 0.01, p_initial=0.1).keeps_initial

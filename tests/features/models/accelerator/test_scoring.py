@@ -13,8 +13,8 @@ from torch import Tensor
 from features.feature import Sentence
 from features.models.decoding.search import Beam, search
 from features.models.folder import Model
-from features.models.scoring.alone import score_alone
 from features.models.scoring.members import fold, lower
+from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.tree import score_tree
 from features.models.settings import Architecture
 from features.models.vocabulary import END
@@ -70,8 +70,8 @@ def test_scoring_without_a_prefix_tree(
     if precision.low:
         lower(model.network, stepwise=False)
     accelerator.waits.clear()
-    monkeypatch.setattr("features.models.scoring.alone.BATCH", 2)
-    scores = score_alone([model], SENTENCES, NAMES)
+    monkeypatch.setattr("features.models.scoring.pairs.BATCH", 2)
+    scores = score_one_by_one([model], SENTENCES, NAMES)
     assert {name: each.shape for name, each in scores.values.items()} == dict.fromkeys(NAMES, (4,))
     twice = Counter({name: 2 * count for name, count in of_encoding.items()})
     assert accelerator.waits == twice + Counter(down=1)  # the values, after two batches

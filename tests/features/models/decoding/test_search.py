@@ -14,8 +14,8 @@ from features.models.decoding.search import Beam, Ended, search
 from features.models.folder import Model
 from features.models.network.source import gather
 from features.models.scoring import walk
-from features.models.scoring.alone import mean_log, score_alone
 from features.models.scoring.members import fold
+from features.models.scoring.pairs import mean_log, score_one_by_one
 from features.models.settings import Architecture
 from features.models.vocabulary import END, UNKNOWN
 
@@ -66,7 +66,7 @@ def test_an_unlimited_beam_finds_every_translation(architecture: Architecture, m
     for source, limit in zip(SOURCES, LIMITS, strict=True):
         texts = [text for length in range(limit + 1) for text in itertools.product(NEXT_WORDS, repeat=length)]
         hypotheses = tuple(tuple(words[token] for token in text) for text in texts)
-        values = score_alone(models, [Sentence(0, source, hypotheses)], ["logprob"]).values["logprob"]
+        values = score_one_by_one(models, [Sentence(0, source, hypotheses)], ["logprob"]).values["logprob"]
         wanted.append(dict(zip(texts, values.tolist(), strict=True)))
     for each in models:
         fold(each.network)

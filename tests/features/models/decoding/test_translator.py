@@ -11,7 +11,7 @@ from features.models.decoding.search import Beam, Ended, search
 from features.models.decoding.translator import Replacement, Translation, Translator
 from features.models.device import find_device
 from features.models.folder import Model, load_model
-from features.models.scoring.alone import score_alone
+from features.models.scoring.pairs import score_one_by_one
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles, read_lines, tokens
@@ -58,7 +58,7 @@ def test_scores_equal_those_of_the_scorer(
     for number, (source, each) in enumerate(zip(sources, translations, strict=True)):
         texts = tuple(one.tokens for one in each)
         assert 1 <= len(set(texts)) == len(texts) <= 3
-        wanted = score_alone([model], [Sentence(number, source, texts)], ["logprob"]).values["logprob"]
+        wanted = score_one_by_one([model], [Sentence(number, source, texts)], ["logprob"]).values["logprob"]
         np.testing.assert_allclose([one.log_prob for one in each], wanted, atol=1e-4)
         assert [one.value for one in each] == sorted((one.log_prob for one in each), reverse=True)
     assert [one.tokens for one in translations[sources.index(())]] == [()]
@@ -73,7 +73,7 @@ def test_a_backward_model_translates_into_the_source_language(unknown: str, mode
     translator = Translator([str(models["backward"])], beam, backward, Resources("cpu"), backward=True)
     for text, translations in zip(texts, translator.translate(texts), strict=True):
         sources = [Sentence(number, each.tokens, (text,)) for number, each in enumerate(translations)]
-        expected = score_alone([model], sources, ["logprob"]).values["logprob"]
+        expected = score_one_by_one([model], sources, ["logprob"]).values["logprob"]
         np.testing.assert_allclose([each.log_prob for each in translations], expected, atol=1e-4)
 
 
@@ -143,7 +143,7 @@ def test_unknown_words_are_replaced_by_attended_source_words(
     outputs = [[["a", "<unk>", "is", "<unk>"], ["a", "man"]], [["<unk>"] * 3, ["the"]]]
     read = sources[:2]
     sentences = [Sentence(number, source, (tuple(outputs[number][0]),)) for number, source in enumerate(read)]
-    rows = score_alone([model], sentences, [], attention=True).attention
+    rows = score_one_by_one([model], sentences, [], attention=True).attention
     attended = [source[place] for source, each in zip(read, rows, strict=True) for place in each[:, 1:-1].argmax(1)]
     wanted = [["a", attended[1], "is", attended[3]], attended[5:8]]
     copied = Replacement("copy").replace([model], read, outputs)

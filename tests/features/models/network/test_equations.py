@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from features.models.batches import pad
 from features.models.network.lexicon import Lexicon
 from features.models.network.model import EncoderDecoder
-from features.models.network.objectives import SMALLEST_VARIANCE, trace
-from features.models.presets import PRESETS, settle
+from features.models.network.objectives import MIN_VARIANCE, trace
+from features.models.presets import PRESETS, resolve
 from features.models.settings import Architecture
 from features.models.vocabulary import BEGIN, END
 
@@ -73,7 +73,7 @@ def test_objectives_equal_the_equations(network: EncoderDecoder, architecture: A
             if "fertility" in architecture.objectives:
                 hidden = np.tanh(slow.linear("objectives.fertility.hidden", slow.e[i]))
                 mean, spread = (math.log1p(math.exp(x)) for x in slow.linear("objectives.fertility.out", hidden))
-                variance = spread + SMALLEST_VARIANCE
+                variance = spread + MIN_VARIANCE
                 expected += -0.5 * math.log(2 * math.pi * variance) - (fertility - mean) ** 2 / (2 * variance)
     bonus = network(pad(SOURCES, CPU), pad(TARGETS, CPU)).bonus
     assert math.isclose(float(bonus.detach()), expected, abs_tol=1e-9)
@@ -81,7 +81,7 @@ def test_objectives_equal_the_equations(network: EncoderDecoder, architecture: A
 
 def test_global_fertility_has_the_number_of_weights_of_the_paper() -> None:
     """Cohn et al., table 2: 0.5M weights for the sizes 512/512/256."""
-    architecture, _ = settle(PRESETS["cohn-align-glofer"], True, {})
+    architecture, _ = resolve(PRESETS["cohn-align-glofer"], True, {})
     weights = sum(weight.numel() for weight in EncoderDecoder(architecture, 10, 10).objectives.parameters())
     assert round(weights / 1e6, 1) == 0.5
 

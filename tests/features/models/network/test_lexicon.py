@@ -16,7 +16,7 @@ def looked_up(sentence: list[int], translations: AsTranslations) -> list[dict[in
     lexicon = Lexicon(8, mixes=False)
     lexicon.fill(translations({4: {8: 1.0}}))
     lexicon.fill(translations(TABLE))
-    table, words = lexicon.look_up(torch.tensor([sentence, [BEGIN, 4, 5, 4, END]]))
+    table, words = lexicon.entries(torch.tensor([sentence, [BEGIN, 4, 5, 4, END]]))
     rows = [dict(zip(words[0].tolist(), row, strict=False)) for row in table[0].tolist()]
     real = words[1][words[1] != PADDING].tolist()
     assert sorted(real) == sorted(set(real)) == [END, 4, 5, 6]

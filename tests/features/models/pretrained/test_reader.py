@@ -90,7 +90,7 @@ def test_prefixes_are_shared(make: Make, style: str) -> None:
     steps = opened(make(style)).read(SENTENCES, ["logprob"]).steps
     ends = 2 if style in ("m2m100", "mbart") else 1  # the language is a second token
     different = [text for each in SENTENCES for text in set(each.hypotheses)]
-    assert 0 < steps.taken < steps.alone == sum(len(text) + ends for text in different)
+    assert 0 < steps.computed < steps.separate == sum(len(text) + ends for text in different)
 
 
 @pytest.mark.parametrize("style", ["opus", "t5", "llama"])
@@ -131,7 +131,7 @@ def test_out_of_memory_halves_the_batch(
 
 def test_values_equal_those_of_single_candidates(make: Make) -> None:
     model = opened(make("mbart50"))
-    alone = np.concatenate([model.alone(each, ["logprob"]).values["logprob"] for each in SENTENCES])
+    alone = np.concatenate([model.score_separately(each, ["logprob"]).values["logprob"] for each in SENTENCES])
     np.testing.assert_allclose(values(model), alone, atol=1e-5)
 
 
@@ -187,7 +187,7 @@ def test_a_candidate_that_merges_with_the_prompt(make: Make, tmp_path: Path) -> 
     texts = (("spaper",), ("the",), ("s", "the"))
     together = values(model, [Sentence(0, ("die",), texts)])
     for text, value in zip(texts, together, strict=True):
-        alone = model.alone(Sentence(0, ("die",), (text,)), ["logprob"]).values["logprob"]
+        alone = model.score_separately(Sentence(0, ("die",), (text,)), ["logprob"]).values["logprob"]
         assert alone[0] == pytest.approx(value, abs=1e-4)
     more = values(model, [Sentence(0, ("die",), (*texts, ("spaper", "die")))])
     assert more[:3].tolist() == together.tolist()

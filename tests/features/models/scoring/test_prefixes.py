@@ -16,8 +16,8 @@ from features.models.folder import Model
 from features.models.network import paths as network_paths
 from features.models.network.paths import blocks_of
 from features.models.scoring import walk
-from features.models.scoring.alone import score_alone
 from features.models.scoring.members import fold, lower
+from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.prefixes import paths_of, prefix_tree
 from features.models.scoring.tree import score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
@@ -95,12 +95,12 @@ def check_values(models: list[Model], monkeypatch: pytest.MonkeyPatch) -> None:
     apart = [replace(each, hypotheses=(hypothesis,)) for each in lists for hypothesis in each.hypotheses]
     objectives = models[0].config.architecture.objectives
     names = [name for name in VALUES if name != "fertility" or "fertility" in objectives]
-    alone = np.concatenate([matrix(score_alone(models, [one], names)) for one in apart])
+    alone = np.concatenate([matrix(score_one_by_one(models, [one], names)) for one in apart])
     for each in models:
         fold(each.network)
     scores = score_tree(models, lists, names)
     np.testing.assert_allclose(matrix(scores), alone, atol=1e-4)
-    assert scores.steps.taken < scores.steps.alone == sum(len(one.hypotheses[0]) + 1 for one in apart)
+    assert scores.steps.computed < scores.steps.separate == sum(len(one.hypotheses[0]) + 1 for one in apart)
     turned = [replace(each, hypotheses=each.hypotheses[::-1]) for each in lists[::-1]]
     monkeypatch.setattr(walk, "MEMORY", {"cpu": 1})  # a node at a time
     np.testing.assert_allclose(matrix(score_tree(models, turned, names))[::-1], alone, atol=1e-4)
@@ -127,10 +127,19 @@ def test_values_by_hand() -> None:
     assert float(select(["coverage"], nowhere, words)) == pytest.approx(2 * math.log(FLOOR))
 
 
+def test_missing_lowest_probabilities_are_0() -> None:
+    """A translation with fewer tokens than are kept, added up at once and token by token."""
+    log_probs, unknown = torch.tensor([[-0.5, -2.0]]), torch.tensor([[False, False]])
+    tokens = of_tokens(log_probs, unknown, torch.ones(1, 2, 1))
+    first, second = (type(tokens)(*(part[:, place] for part in tokens)) for place in (0, 1))
+    for sums in (total(tokens), first.plus(second)):
+        assert sums.worst.tolist() == [[-2.0, -0.5, 0.0]]
+
+
 @pytest.fixture(params=[2, 256])
 def longest(request: pytest.FixtureRequest) -> Iterator[int]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network_paths, "LONGEST", request.param)
+        patch.setattr(network_paths, "MAX_NEW_NODES", request.param)
         yield request.param
 
 
@@ -146,12 +155,12 @@ def test_blocks_compute_every_node_once_with_its_path(
     above = {int(node): path[: place + 1].tolist() for path in paths for place, node in enumerate(path)}
     computed: list[int] = []
     for block in blocks_of(paths, size, CPU):
-        assert block.places.shape[1] <= longest
-        keys = block.keys.view(len(block.places), -1)  # (P, T)
+        assert block.positions.shape[1] <= longest
+        keys = block.keys.view(len(block.positions), -1)  # (P, T)
         assert keys.numel() <= size or len(keys) == 1
         allowed = (block.bias == 0).flatten(0, 1)  # (P·M, T)
         for row, node in zip(block.computed.tolist(), block.nodes.tolist(), strict=True):
             assert int(block.queries[row]) == node
-            assert keys[row // block.places.shape[1]][allowed[row]].tolist() == above[node]
+            assert keys[row // block.positions.shape[1]][allowed[row]].tolist() == above[node]
         computed += block.nodes.tolist()
     assert sorted(computed) == sorted(above)

@@ -46,7 +46,7 @@ def test_shared_encodings_equal_those_of_single_sources(
     model = make_model(architecture, seed=1)
     sources, numbers = candidates(1), [3, 0, 7, 3, 11]
     together = encodings_of(model, sources, shared=True)
-    if model.network.context is not None or not model.network.encoder.shares:
+    if model.network.context is not None or not model.network.encoder.shares_prefixes:
         assert type(together) is Encodings
         return
     assert type(together) is SharedEncodings

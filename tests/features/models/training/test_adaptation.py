@@ -16,8 +16,8 @@ from features.models.config import BASE, DEV_FOLDS, FOLD_WEIGHTS, RECORD, WEIGHT
 from features.models.decoding.search import Beam
 from features.models.decoding.translator import Replacement, Translator
 from features.models.folder import load_model
-from features.models.scoring.alone import score_alone
 from features.models.scoring.members import Members, perplexity_of
+from features.models.scoring.pairs import score_one_by_one
 from features.models.settings import Architecture, Training
 from features.models.training import adaptation, loop
 from features.models.training.loop import train
@@ -77,7 +77,7 @@ def test_fine_tuning_learns_from_dev_and_is_cross_validated(tmp_path: Path) -> N
     for source, target in dev:
         model = load_model(folder, CPU, weights_file(folds.fold_of(source)))
         sentence = Sentence(0, tuple(source), (tuple(target),))
-        losses -= float(score_alone([model], [sentence], ["logprob"]).values["logprob"][0])
+        losses -= float(score_one_by_one([model], [sentence], ["logprob"]).values["logprob"][0])
         words += len(target) + 1
     *before, last = rows(folder)
     assert np.exp(losses / words) == pytest.approx(last["dev_perplexity"], rel=1e-4)
@@ -90,7 +90,7 @@ def test_fine_tuning_learns_from_dev_and_is_cross_validated(tmp_path: Path) -> N
 def test_fine_tuning_without_improvement_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(adaptation, "SHARE", 1000.0)
+    monkeypatch.setattr(adaptation, "LEARNING_RATE_FACTOR", 1000.0)
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuned on dev, cross-validated: perplexity" in capsys.readouterr().err
     check_that_fine_tuning_is_discarded(folder, plain)
@@ -100,7 +100,7 @@ def test_fine_tuning_without_improvement_is_discarded(
 def test_diverged_fine_tuning_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(adaptation, "SHARE", float("inf"))
+    monkeypatch.setattr(adaptation, "LEARNING_RATE_FACTOR", float("inf"))
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuning on dev: the loss diverged" in capsys.readouterr().err
     check_that_fine_tuning_is_discarded(folder, plain)
@@ -113,7 +113,7 @@ def test_resumed_fine_tuning_without_improvement_is_discarded(tmp_path: Path, mo
         patch.setattr(loop, "remove_leftovers", interrupt)
         fit(folder, pairs(40))
     assert (folder / RECORD).exists() and len(rows(folder)) == 2
-    monkeypatch.setattr(adaptation, "SHARE", 1000.0)
+    monkeypatch.setattr(adaptation, "LEARNING_RATE_FACTOR", 1000.0)
     continue_training(folder)
     check_that_fine_tuning_is_discarded(folder, plain)
 
@@ -194,15 +194,19 @@ def test_sentences_of_dev_use_weights_that_exclude_their_fold(tmp_path: Path) ->
         for each, translations in zip(lists, translator.translate(texts), strict=True):
             models = [load_model(adapted, CPU, weights_file(folds.fold_of(each.source)))]
             models += [load_model(other, CPU)] if len(folders) > 1 else []
-            wanted.append(score_alone(models, [each], ["logprob"]).values["logprob"])
+            wanted.append(score_one_by_one(models, [each], ["logprob"]).values["logprob"])
             with_outputs = replace(each, hypotheses=tuple(one.tokens for one in translations))
-            log_probs = score_alone(models, [with_outputs], ["logprob"]).values["logprob"]
+            log_probs = score_one_by_one(models, [with_outputs], ["logprob"]).values["logprob"]
             np.testing.assert_allclose([one.log_prob for one in translations], log_probs, atol=1e-5)
-            np.testing.assert_allclose(reader.alone(each, ["logprob"]).values["logprob"], wanted[-1], atol=1e-6)
+            np.testing.assert_allclose(
+                reader.score_separately(each, ["logprob"]).values["logprob"], wanted[-1], atol=1e-6
+            )
         read = reader.read(lists, ["logprob"], attention=True)
         np.testing.assert_allclose(read.values["logprob"], np.concatenate(wanted), atol=1e-5)
         shapes = [rows.shape[0] for rows in read.attention]
-        assert shapes == [rows.shape[0] for each in lists for rows in reader.alone(each, [], attention=True).attention]
+        assert shapes == [
+            rows.shape[0] for each in lists for rows in reader.score_separately(each, [], attention=True).attention
+        ]
 
 
 @pytest.mark.usefixtures("progress")
@@ -218,7 +222,7 @@ def test_missing_weights_of_folds_give_a_warning_only_for_dev(
     assert capsys.readouterr().err == ""
     values = reader.read(dev, ["logprob"]).values["logprob"]
     assert capsys.readouterr().err.count("was fine-tuned on some of these sentences") == 1
-    wanted = score_alone([load_model(folder, CPU)], dev, ["logprob"]).values["logprob"]
+    wanted = score_one_by_one([load_model(folder, CPU)], dev, ["logprob"]).values["logprob"]
     np.testing.assert_allclose(values, wanted, atol=1e-5)
 
 

@@ -17,7 +17,7 @@ from features.models.network.lexicon import ENTRIES
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.training import loop
-from features.models.training.encoding import Cut, encode, spread
+from features.models.training.encoding import Segmentation, encode, links_of_subwords
 from features.models.training.learner import Learner
 from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.loop import train
@@ -36,10 +36,10 @@ LINKS = frozenset({(0, 1), (2, 0)})
 def spread_links(source_sizes: list[int], target_sizes: list[int], right_to_left: bool) -> set[tuple[int, int]]:
     """Return `LINKS` as links between subwords in the second of two equal pairs. Sizes are subwords per word."""
     source, target = (
-        Cut(Ragged.of([[7] * size for size in sizes * 2]), np.array([0, len(sizes), 2 * len(sizes)]))
+        Segmentation(Ragged.of([[7] * size for size in sizes * 2]), np.array([0, len(sizes), 2 * len(sizes)]))
         for sizes in (source_sizes, target_sizes)
     )
-    return unpacked(spread(packed_links([LINKS, LINKS]), source, target, right_to_left)[1])
+    return unpacked(links_of_subwords(packed_links([LINKS, LINKS]), source, target, right_to_left)[1])
 
 
 def unpacked(links: list[int]) -> set[tuple[int, int]]:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from features.models.config import CHECKPOINT, FOLD_WEIGHTS, METRICS, RECORD, WEIGHTS
-from features.models.training.ranks import Ranks, joined
+from features.models.training.ranks import Ranks, join_processes
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
@@ -233,10 +233,10 @@ def test_only_one_process_reports_an_error(
 
 
 def test_shares_contain_every_row_once() -> None:
-    for size in (1, 2, 3, 5):
-        shares = [Ranks(rank=rank, size=size).share(range(3)) for rank in range(size)]
+    for size, lengths in ((1, [3]), (2, [2, 1]), (3, [1, 1, 1]), (5, [1, 1, 1, 0, 0])):
+        shares = [Ranks(rank=rank, size=size).shard(range(3)) for rank in range(size)]
         assert sorted(row for share in shares for row in share) == [0, 1, 2]
-        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+        assert [len(share) for share in shares] == lengths
 
 
 def test_each_process_needs_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +244,6 @@ def test_each_process_needs_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "100")
     with (
         pytest.raises(InputError, match="torchrun started 100 processes here, torch sees"),
-        joined(torch.device("cuda")),
+        join_processes(torch.device("cuda")),
     ):
         pass

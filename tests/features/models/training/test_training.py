@@ -20,8 +20,8 @@ from features.models.config import CHECKPOINT, ModelConfig
 from features.models.folder import load_model
 from features.models.network.cells import multiplied_in
 from features.models.network.model import Objective
-from features.models.network.objectives import guidance
-from features.models.scoring.alone import score_pairs
+from features.models.network.objectives import guided_alignment_loss
+from features.models.scoring.pairs import score_pairs
 from features.models.settings import Architecture, Training
 from features.models.tables import TABLES, find
 from features.models.training import encoding, epoch, learner, loop, preparation
@@ -252,13 +252,24 @@ def test_resuming_with_other_settings_or_corpus_is_an_error(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("progress")
-@pytest.mark.parametrize("tie", [False, True])
+@pytest.mark.parametrize(("tie", "checkpoints"), [(False, 3), (True, 2)])
 def test_the_average_of_checkpoints_is_kept_if_it_is_better(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool, checkpoints: int
 ) -> None:
-    rows = fit(tmp_path / "model", tie=tie, average_checkpoints=3, schedule="constant", epochs=5)
-    assert "average of the last 3 checkpoints: dev" in capsys.readouterr().err
+    rows = fit(tmp_path / "model", tie=tie, average_checkpoints=checkpoints, schedule="constant", epochs=5)
+    assert f"average of the last {checkpoints} checkpoints: dev" in capsys.readouterr().err
     assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
+
+
+@pytest.mark.usefixtures("progress")
+def test_an_average_that_is_worse_than_the_best_epoch_is_not_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After two epochs, the weights still change much, so their average is worse than the weights of the second."""
+    rows = fit(tmp_path / "model", average_checkpoints=2, schedule="constant", epochs=2)
+    (message,) = [line for line in capsys.readouterr().err.splitlines() if "average of the last 2" in line]
+    assert float(message.split(" dev ")[1]) > rows[1]["dev_perplexity"]
+    assert perplexity(tmp_path / "model") == pytest.approx(rows[1]["dev_perplexity"], rel=1e-5)
 
 
 def begin(folder: Path, configs: list[ModelConfig], pairs: list[tuple[list[str], list[str]]]) -> Run:
@@ -360,7 +371,7 @@ def test_guided_alignment_is_the_cross_entropy_of_attention_and_links(
 
 def test_guided_alignment_outside_the_attention_window_is_bounded() -> None:
     rows = torch.tensor([[[0.0, 1.0]]], requires_grad=True)
-    value = guidance(rows, torch.tensor([[0], [0], [0]]), torch.ones(1))
+    value = guided_alignment_loss(rows, torch.tensor([[0], [0], [0]]), torch.ones(1))
     value.backward()
     assert float(value.detach()) == pytest.approx(-math.log(1e-6)) and rows.grad is not None and rows.grad.sum() == 0
 
@@ -549,7 +560,7 @@ def test_subwords_from_counts_equal_those_from_sentences(sample: Path) -> None:
         normalization_rule_name="identity",
         minloglevel=2,
     )
-    assert learn(Counter(" ".join(lines).split(" ")), 400).pieces == Subwords(model.getvalue()).pieces
+    assert learn(Counter(" ".join(lines).split(" ")), 400).all_subwords == Subwords(model.getvalue()).all_subwords
 
 
 def test_encoding_in_blocks_gives_the_same_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -570,7 +581,7 @@ def test_subwords_without_dropout_equal_those_of_sentencepiece(sample: Path) -> 
     strange = ["".join(rng.choices("abe\u00df\u65e5\u672c\u2581-\x00", k=rng.randint(1, 8))) for _ in range(500)]
     assert len(words) > 300
     for word in [*words, *strange, "\u2581", "\u2581\u2581", "\udce9"]:
-        assert subwords.cut_at_random(word, Dropout(0.0, rng)) == subwords.cut(word)
+        assert subwords.segment_randomly(word, Dropout(0.0, rng)) == subwords.segment(word)
 
 
 def test_both_directions_use_the_same_segmentation(tmp_path: Path) -> None:

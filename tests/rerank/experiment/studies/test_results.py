@@ -2,16 +2,24 @@ import statistics
 
 import pytest
 
-from rerank.experiment.studies.results import Replicated, Results, SystemResult, Table, TestResult, as_csv, in_short
+from rerank.experiment.studies.results import (
+    Replicated,
+    Results,
+    SystemResult,
+    Table,
+    TestResult,
+    as_csv,
+    mean_and_deviation,
+)
 
 
 def test_mean_and_standard_deviation() -> None:
     replicated = Replicated({1: 1.0, 2: 2.0, 5: 6.0})
     assert replicated.mean == pytest.approx(3)
     assert replicated.deviation == pytest.approx((14 / 2) ** 0.5) == pytest.approx(statistics.stdev([1, 2, 6]))
-    assert in_short(replicated) == "3.00 ± 2.65"
-    assert in_short(Replicated({1: 1.5}), "+") == "+1.50"
-    assert in_short(Replicated({})) == "-"
+    assert mean_and_deviation(replicated) == "3.00 ± 2.65"
+    assert mean_and_deviation(Replicated({1: 1.5}), "+") == "+1.50"
+    assert mean_and_deviation(Replicated({})) == "-"
 
 
 def test_the_gain_is_computed_per_seed() -> None:

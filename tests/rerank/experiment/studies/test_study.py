@@ -14,7 +14,7 @@ import pytest
 
 from moses_io.files.errors import InputError
 from moses_io.files.folders import InUse, locked
-from rerank.experiment.studies.run import go_on
+from rerank.experiment.studies.run import run_or_remove
 from rerank.metrics.metric import Metric
 from rerank.metrics.significance import replicates_p_value
 
@@ -101,7 +101,7 @@ def test_files_that_no_earlier_study_wrote_are_not_overwritten(command: Command,
 def test_a_cell_that_another_run_uses_keeps_its_results(tmp_path: Path) -> None:
     (tmp_path / "result").write_text("there")
     with locked(tmp_path), pytest.raises(InUse):
-        go_on("cell", [str(tmp_path / "result")], lambda: locked(tmp_path).__enter__())
+        run_or_remove("cell", [str(tmp_path / "result")], lambda: locked(tmp_path).__enter__())
     assert (tmp_path / "result").read_text() == "there"
 
 
@@ -122,7 +122,7 @@ def test_a_model_that_another_process_uses_is_kept(
         locked(folder / at_work),
         pytest.raises(InUse, match=f"{at_work or 'model'}: another process uses this folder"),
     ):
-        go_on("train 60/seed-1/x", [str(folder)], fail)
+        run_or_remove("train 60/seed-1/x", [str(folder)], fail)
     assert (folder / "forward" / "model.safetensors").read_text() == "weights"
 
 
@@ -184,7 +184,7 @@ def test_a_failure_removes_the_previous_output(
         raise InputError("list:3: odd")
 
     with warned("^run 60/seed-1/x failed: list:3: odd$"):
-        go_on("run 60/seed-1/x", [str(file), str(folder), str(tmp_path / "none")], fail)
+        run_or_remove("run 60/seed-1/x", [str(file), str(folder), str(tmp_path / "none")], fail)
     assert list(tmp_path.iterdir()) == []
 
 

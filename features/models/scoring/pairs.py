@@ -56,7 +56,7 @@ def score_pairs(
             show_status(f"candidate {done:,} of {len(pairs):,}")
 
 
-def score_alone(
+def score_one_by_one(
     models: Sequence[Model],
     sentences: Sequence[Sentence],
     names: Sequence[str],
@@ -72,14 +72,14 @@ def score_alone(
     for numbers, scores in score_pairs(models, list(distinct), shared):
         sums = total(of_tokens(scores.log_probs, scores.unknown, scores.attention))
         expected = fertility(first, [sides[number][0] for number in numbers]) if "fertility" in names else ()
-        places = on_device(numbers, first.device)  # (B,)
-        values[places] = select(names, sums, SourceWords(scores.source_mask, expected))  # (B, names)
+        rows_of_batch = on_device(numbers, first.device)  # (B,)
+        values[rows_of_batch] = select(names, sums, SourceWords(scores.source_mask, expected))  # (B, names)
         for number, row in zip(numbers, scores.attention.float().cpu().numpy(), strict=True) if attention else ():
             source, target = sides[number]
             rows[number] = row[: len(target) + 1, : len(source) + 2]
     order = [distinct[pair] for pair in pairs]
     by_name = dict(zip(names, values.cpu().numpy()[order].T, strict=True))  # (N,) each
-    return Reading(by_name, [rows[place] for place in order] if attention else [])
+    return Reading(by_name, [rows[index] for index in order] if attention else [])
 
 
 def fertility(model: Model, sources: Sequence[tuple[str, ...]]) -> tuple[Tensor, Tensor]:
