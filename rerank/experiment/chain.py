@@ -112,18 +112,18 @@ def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stag
     inputs = (*files.corpus.files, *files.dev.files, start, *(synthetic.files if synthetic else ()))
     train = partial(train_model, request, files, device=device, start=start, resume=True)
     folder, work = experiment.model(name), costs.training(name)
-    return folder_stage(f"train {name}", inputs, settings, folder, train, apart=True, work=work)
+    return folder_stage(f"train {name}", inputs, settings, folder, train, separate=True, work=work)
 
 
 def _select(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that selects sentences of the monolingual text."""
     domain = (experiment.train.target,)
-    selection = Selection(costs.most_monolingual, excluded=experiment.references, domain=domain)
+    selection = Selection(costs.max_monolingual, excluded=experiment.references, domain=domain)
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
     inputs, settings = (text, *selection.excluded, *domain), [selection.max_sentences, selection.max_length]
     work = costs.selection()
-    return Stage("select monolingual text", inputs, settings, (output,), action, apart=True, work=work)
+    return Stage("select monolingual text", inputs, settings, (output,), action, separate=True, work=work)
 
 
 def _back_translate(experiment: Experiment, resources: Resources, costs: Costs) -> Stage:
@@ -132,7 +132,7 @@ def _back_translate(experiment: Experiment, resources: Resources, costs: Costs) 
     output = experiment.back_translations
     action = partial(_write_translations, model, text, output, resources)
     work = costs.back_translation()
-    return Stage("back-translate", (model, text), resources.precision, (output,), action, apart=True, work=work)
+    return Stage("back-translate", (model, text), resources.precision, (output,), action, separate=True, work=work)
 
 
 def _write_translations(model: str, text: str, output: str, resources: Resources) -> None:
@@ -160,7 +160,7 @@ def _compare(
     settings = [[each.identity for each in requests], filters.text, resources.precision, SENTENCES, MIN_RATIO]
     inputs = (*dev.files, *(path for each in requests for path in each.paths))
     work = costs.comparison(requests, SENTENCES)
-    return Stage("compare translations", inputs, settings, (output,), action, apart=True, work=work)
+    return Stage("compare translations", inputs, settings, (output,), action, separate=True, work=work)
 
 
 def _tune(experiment: Experiment, costs: Costs) -> Stage:
@@ -253,7 +253,7 @@ def attend(experiment: Experiment, name: str, files: NbestFiles, device: str, co
     action = partial(read_choices, models, files.source, systems, device, output)
     inputs = (files.source, *systems.values(), *models.values())
     work = costs.attention(name, list(models.values()))
-    return [Stage(f"attend {name}", inputs, list(models), (output,), action, apart=True, work=work)]
+    return [Stage(f"attend {name}", inputs, list(models), (output,), action, separate=True, work=work)]
 
 
 def attentive(experiment: Experiment) -> dict[str, str]:

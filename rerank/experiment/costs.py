@@ -164,7 +164,7 @@ class Costs:
         return Work("train", START + seconds * self._factors.training, _trained(request, folder))
 
     @property
-    def most_monolingual(self) -> int:
+    def max_monolingual(self) -> int:
         """Maximum number of sentences of the monolingual text that are used."""
         return int(MONOLINGUAL * self.corpus[1].lines)
 
@@ -196,13 +196,13 @@ class Costs:
         """Return the work of adding candidates of models to a list."""
         size = self._listed(name)
         seconds = self._translating(self._experiment.candidates, size.source)
-        return Work("translate", START + seconds + self._each(size, READ))
+        return Work("translate", START + seconds + self._per_candidate(size, READ))
 
     def comparison(self, requests: Sequence[CandidateRequest], sentences: int) -> Work:
         """Return the work of comparing translations of so many sentences of dev with those of Moses."""
         size = self._listed("dev")
         source = size.source * min(1.0, sentences / max(1, size.sentences))
-        return Work("translate", START + self._translating(requests, source) + self._each(size, READ))
+        return Work("translate", START + self._translating(requests, source) + self._per_candidate(size, READ))
 
     def _translating(self, requests: Sequence[CandidateRequest], words: float) -> float:
         """Return the seconds of a core in which models translate a number of source words."""
@@ -220,7 +220,7 @@ class Costs:
         """Return the seconds of a core in which the decoder of a pretrained model computes some words."""
         return BYTE * _weight_bytes(Path(folder)) * steps
 
-    def _each(self, size: ListSize, seconds: float) -> float:
+    def _per_candidate(self, size: ListSize, seconds: float) -> float:
         """Return the seconds of work on a list that takes so many `seconds` for each candidate."""
         return self._factors.lists * seconds * size.candidates
 
@@ -242,12 +242,12 @@ class Costs:
                 repeated = size.source * size.candidates / max(1, size.sentences)
                 steps = SHARED * size.words + size.source if request.row.translates else size.words + repeated
                 seconds += self._pretrained(request.parts[0], steps)
-            return Work("score", START + self._factors.forward * seconds + self._each(size, READ))
+            return Work("score", START + self._factors.forward * seconds + self._per_candidate(size, READ))
         if not folders:
             texts = self._factors.lists * TEXT * size.words * len(requests)
-            return Work("features", self._each(size, READ) + texts)
+            return Work("features", self._per_candidate(size, READ) + texts)
         seconds = sum(self._model_seconds(folder, size) for folder in folders)
-        return Work("score", START + seconds + self._each(size, READ))
+        return Work("score", START + seconds + self._per_candidate(size, READ))
 
     def attention(self, name: str, folders: Sequence[str]) -> Work:
         """Return the work of storing the attention on the translations of Moses and of the reranker."""
@@ -258,7 +258,7 @@ class Costs:
 
     def reading(self, name: str, shortlist: int = 0) -> Work:
         """Return the work of reading a list or its shortlist."""
-        return Work("read", self._each(self._merged(name, shortlist), READ))
+        return Work("read", self._per_candidate(self._merged(name, shortlist), READ))
 
     def choosing(self, name: str) -> Work:
         """Return the work of reading a list with all features."""
@@ -266,11 +266,11 @@ class Costs:
 
     def measuring(self, name: str) -> Work:
         """Return the work of reading a list and computing the metric of each candidate."""
-        return Work("read", self._each(self._merged(name, self.shortlist), READ + METRIC))
+        return Work("read", self._per_candidate(self._merged(name, self.shortlist), READ + METRIC))
 
     def evaluation(self, name: str) -> Work:
         """Return the work of the reports of a test set."""
-        return Work("evaluate", self._each(self._merged(name, self.shortlist), EVALUATE))
+        return Work("evaluate", self._per_candidate(self._merged(name, self.shortlist), EVALUATE))
 
     def tuning(self) -> Work:
         """Return the work of tuning on dev with cross-validation, with and without the new features."""
@@ -310,7 +310,7 @@ class Costs:
         """
         size = self._merged("dev", self.shortlist if shortlist is None else shortlist)
         once = TUNE[tuner] * self._values() / (TWO_CORES if cores() > 1 else 1)
-        return Work("tune", self._each(size, READ + METRIC + times * once))
+        return Work("tune", self._per_candidate(size, READ + METRIC + times * once))
 
     def _values(self) -> int:
         """Return the number of dense values of a candidate of dev, including the new features."""
@@ -380,9 +380,9 @@ class Costs:
 def _trained(request: TrainingRequest, folder: str) -> float:
     """Return the fraction of a killed training that can be resumed, or 0."""
     _, training = request.resolve()
-    for beside in trainings_of(Path(folder)):
+    for training_folder in trainings_of(Path(folder)):
         with contextlib.suppress(InputError):
-            rows = read_epochs(beside / Path(folder).name / request.forward, ["epoch", "updates"])
+            rows = read_epochs(training_folder / Path(folder).name / request.forward, ["epoch", "updates"])
             epoch, updates = rows[-1] if rows else (0.0, 0.0)
             return min(1.0, max(epoch / training.epochs, updates / (training.updates or math.inf)))
     return 0.0

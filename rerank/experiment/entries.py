@@ -16,7 +16,7 @@ from moses_io.input_filters import InputFilters
 from rerank.experiment.toml import as_table, check_keys, path_of
 from rerank.systems.translations import CandidateRequest, check_candidates, list_name
 
-LONGEST = 100
+MAX_NAME_BYTES = 100
 """Maximum bytes of a name. Folders and files are named after it, and file systems allow 255 bytes."""
 
 UNNAMED = "test"
@@ -28,7 +28,7 @@ SELECTION = "selection"
 SET = "{set}"
 """Placeholder in the argument of a feature for the name of the set that is scored."""
 
-TAKEN = (
+RESERVED_NAMES = (
     "dev", SELECTION, "report", "weights", "tuning", "models", "reranker", "ablation", "stages", "confidence",
     "shortlist", "plan", "monolingual", "train",
 )  # fmt: skip
@@ -254,7 +254,7 @@ def read_tests(value: Any, folder: Path) -> dict[str, NbestFiles]:
             other = "nothing" if name is None else repr(name)
             raise InputError(f"test.name: expected a name, found {other} in the [[test]] with number {number}")
         check_name(name, "test")
-        if name in TAKEN or name in tests:
+        if name in RESERVED_NAMES or name in tests:
             fault = "another test set has this name" if name in tests else "files of the results have this name"
             raise InputError(f"test.{name}: {fault}. Choose another one")
         prefix = "test." if name == UNNAMED else f"test.{name}."
@@ -278,6 +278,6 @@ def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
 
 def check_name(name: str, key: str) -> None:
     """Raise `InputError` if a name below `key` of the experiment file is not valid as the name of a folder or file."""
-    if not _NAME.fullmatch(name) or len(name.encode()) > LONGEST:
-        expected = f"letters, digits, '_', and after the first character '-' and '.', {LONGEST} bytes at most"
+    if not _NAME.fullmatch(name) or len(name.encode()) > MAX_NAME_BYTES:
+        expected = f"letters, digits, '_', and after the first character '-' and '.', {MAX_NAME_BYTES} bytes at most"
         raise InputError(f"{key}: expected names of {expected}, found {name[:40]!r}")

@@ -18,7 +18,7 @@ from rerank.systems.translations import check_candidates, check_forward
 Groups = dict[str, tuple[str, ...]]
 """Names of the models of each group, by the name of the group."""
 
-MOST = 1000
+MAX_MODELS = 1000
 """Maximum number of models of a group."""
 
 
@@ -27,8 +27,8 @@ def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
     names = presets.split(",")
     if len(set(names)) < len(names):
         raise InputError(f"preset: {presets} has a duplicate, seeds = N makes several models of one preset")
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MOST:
-        expected = f"expected a whole number from 1, and at most {MOST} models of one name"
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MAX_MODELS:
+        expected = f"expected a whole number from 1, and at most {MAX_MODELS} models of one name"
         raise InputError(f"seeds: {expected}, found {seeds!r}")
     pairs = itertools.product(names, range(1, seeds + 1))
     return {f"{preset}-{seed}": {"preset": preset, "seed": seed} for preset, seed in pairs}
@@ -40,7 +40,7 @@ def expand_models(entries: Mapping[str, Any]) -> tuple[dict[str, Any], Groups]:
     Such an entry has `preset = "a,b"`, a list of presets, or `seeds = N`.
 
     Raises:
-        InputError: an invalid name, more than `MOST` models in a group, or two models with one name.
+        InputError: an invalid name, more than `MAX_MODELS` models in a group, or two models with one name.
     """
     expanded: dict[str, Any] = {}
     groups: Groups = {}

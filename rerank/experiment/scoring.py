@@ -40,7 +40,7 @@ def _translate(experiment: Experiment, name: str, resources: Resources, costs: C
     alone = experiment.translations(name)
     action = partial(merge_translations, files.nbest, files.source, requests, output, resources, alone)
     outputs, work = (output, *alone.values()), costs.translation(name)
-    return Stage(f"translate {name}", inputs, settings, outputs, action, apart=True, work=work)
+    return Stage(f"translate {name}", inputs, settings, outputs, action, separate=True, work=work)
 
 
 def _score(
@@ -77,12 +77,12 @@ def _score(
         settings = [[request.identity for request in group], resources.precision if of_models else ""]
         action = partial(write_features, nbest, source, group, output, resources)
         label, work = group[0].label, costs.scoring(name, group, size)
-        stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, apart=True, work=work))
+        stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, separate=True, work=work))
     columns = [stage.outputs[0] for stage in stages]
     action = partial(join_features, nbest, columns, scored)
     target = name if scored == experiment.whole(name) else f"{name} shortlist"
     work = costs.reading(name, size)
-    return [*stages, Stage(f"join {target}", (nbest, *columns), None, (scored,), action, apart=True, work=work)]
+    return [*stages, Stage(f"join {target}", (nbest, *columns), None, (scored,), action, separate=True, work=work)]
 
 
 def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resources, costs: Costs) -> list[Stage]:
@@ -134,7 +134,7 @@ def _shorten(
     action = partial(_shorten_to, whole, weights, size, output)
     settings = None if choice else size
     inputs, work = (whole, weights, choice), costs.reading(name)
-    stage = Stage(f"shorten {name}", inputs, settings, (output,), action, apart=True, work=work)
+    stage = Stage(f"shorten {name}", inputs, settings, (output,), action, separate=True, work=work)
     _, late = experiment.split_requests(name)
     expected = size if isinstance(size, int) else costs.shortlist
     return [stage, *_score(experiment, name, late, output, scored, resources, costs, expected)]

@@ -36,7 +36,7 @@ class Stage:
         settings: all other values that determine the result, as JSON values.
         outputs: paths that it writes.
         action: function that writes the outputs.
-        apart: whether it can run in a separate process. The action is then picklable.
+        separate: whether it can run in a separate process. The action is then picklable.
         work: expected work, for the estimate of the remaining time. None: unknown, so that no estimate is possible.
         after: paths that other stages must have written before, although it does not read them.
     """
@@ -46,7 +46,7 @@ class Stage:
     settings: Any
     outputs: Sequence[str]
     action: Callable[[], object]
-    apart: bool = False
+    separate: bool = False
     work: Work | None = None
     after: Sequence[str] = ()
 
@@ -67,9 +67,9 @@ class Stage:
         Unfinished trainings with other settings stay, because a later run may resume them.
         """
         for path in map(Path, self.outputs):
-            for beside in trainings_of(path):
-                if not (beside / path.name).exists():
-                    remove(beside)
+            for training_folder in trainings_of(path):
+                if not (training_folder / path.name).exists():
+                    remove(training_folder)
 
 
 def run_stages(
@@ -81,7 +81,7 @@ def run_stages(
 ) -> None:
     """Run the stages whose inputs, settings or outputs differ from the record.
 
-    With `jobs` > 1 or a Ray cluster, independent stages that are `apart` run at the same time. Entries of the record
+    With `jobs` > 1 or a Ray cluster, independent stages that are `separate` run at the same time. Entries of the record
     without a stage stay unchanged.
 
     Args:
@@ -97,7 +97,7 @@ def run_stages(
             that is not in the record, or the record cannot be read. Later: a stage fails.
     """
     record = _open_record(path, stages)
-    queue, processes = _Queue(stages), min(jobs, sum(stage.apart for stage in stages) or 1)
+    queue, processes = _Queue(stages), min(jobs, sum(stage.separate for stage in stages) or 1)
     clock = Clock(processes, queue.choose, present_watcher())
 
     def end(stage: Stage) -> None:
@@ -126,7 +126,7 @@ def run_stages(
             outdated = _outdated(queue.stages, record, queue.needs, queue.ran)
             clock.waiting = [stage for stage in queue.waiting if stage.name in outdated]
             log.info(f"{place}{clock.begin(ready)}")
-            if (jobs > 1 or address) and ready.apart:
+            if (jobs > 1 or address) and ready.separate:
                 queue.running[ready.name] = ready
                 pool.start(ready.name, ready.perform)
             else:
@@ -311,13 +311,13 @@ def _real(path: str) -> Path:
 def _ready(waiting: Sequence[Stage], running: Sequence[Stage], needs: Mapping[str, frozenset[str]]) -> Stage | None:
     """Return the first stage that needs no unfinished stage before it, or None if there is none.
 
-    A stage that is not `apart` runs while no other stage is running, so that its progress is visible.
+    A stage that is not `separate` runs while no other stage is running, so that its progress is visible.
     """
-    if not all(stage.apart for stage in running):
+    if not all(stage.separate for stage in running):
         return None
     undone = {stage.name for stage in running}
     for stage in waiting:
-        if (stage.apart or not running) and needs[stage.name].isdisjoint(undone):
+        if (stage.separate or not running) and needs[stage.name].isdisjoint(undone):
             return stage
         undone.add(stage.name)
     return None
@@ -341,15 +341,15 @@ def folder_stage(
     settings: Any,
     folder: str,
     make: Callable[[str], object],
-    apart: bool = False,
+    separate: bool = False,
     work: Work | None = None,
 ) -> Stage:
-    """Return a stage that makes a folder by `make_or_go_on`."""
-    action = partial(make_or_go_on, folder, list(filter(None, inputs)), settings, make)
-    return Stage(name, inputs, settings, (folder,), action, apart, work)
+    """Return a stage that makes a folder by `make_or_resume`."""
+    action = partial(make_or_resume, folder, list(filter(None, inputs)), settings, make)
+    return Stage(name, inputs, settings, (folder,), action, separate, work)
 
 
-def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
+def make_or_resume(folder: str, inputs: Sequence[str], settings: Any, make: Callable[[str], object]) -> None:
     """Make the folder of a stage in a temporary folder, then move it to its final path.
 
     An older folder at the final path stays until then. A killed run with the same inputs and settings is resumed:
@@ -364,11 +364,11 @@ def make_or_go_on(folder: str, inputs: Sequence[str], settings: Any, make: Calla
     """
     place = Path(folder)
     key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
-    beside = place.with_name(f"{hidden(place.name)}.training-{key}")
-    new, before, finished = beside / place.name, beside / ".before", beside / ".finished"
-    links = any(path.is_symlink() for path in (beside, new, finished))
+    temporary = place.with_name(f"{hidden(place.name)}.training-{key}")
+    new, before, finished = temporary / place.name, temporary / ".before", temporary / ".finished"
+    links = any(path.is_symlink() for path in (temporary, new, finished))
     for other in trainings_of(place):
-        if links or other != beside:
+        if links or other != temporary:
             remove(other)
     digests = finished.read_bytes() if finished.is_file() else b""
     if digests and digests == _as_json(_digest(place)):

@@ -11,7 +11,7 @@ from pathlib import Path
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.corpus import MIN_MONOLINGUAL
-from rerank.experiment.entries import LONGEST, TAKEN, UNNAMED, NbestFiles
+from rerank.experiment.entries import MAX_NAME_BYTES, RESERVED_NAMES, UNNAMED, NbestFiles
 from rerank.experiment.init.matching import (
     COVERAGE_MARGIN,
     Languages,
@@ -319,9 +319,9 @@ def _has_marker(markers: Sequence[str], path: str) -> bool:
 def _name(path: str, taken: Collection[str]) -> str:
     """Return a name for a test set, derived from the file name of its list."""
     plain = re.sub(r"[^\w.-]", "-", _ENDINGS.sub("", Path(path).name)).lstrip(".-")
-    name = plain.encode()[: LONGEST // 2].decode(errors="ignore") or UNNAMED
+    name = plain.encode()[: MAX_NAME_BYTES // 2].decode(errors="ignore") or UNNAMED
     numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in numbered if each not in taken and each not in TAKEN)
+    return next(each for each in numbered if each not in taken and each not in RESERVED_NAMES)
 
 
 def _enumerated(paths: Sequence[str]) -> str:

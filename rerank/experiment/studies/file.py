@@ -22,7 +22,7 @@ KEYS = ("sizes", "seeds", "systems")
 ALL = "all"
 """As a size: the whole corpus. As a system: all features, if the file names no systems."""
 
-TAKEN = ("models", "cache", MOSES)
+RESERVED_NAMES = ("models", "cache", MOSES)
 """Reserved names that no system may have: folders next to the folders of systems, and Moses in tables."""
 
 MAX_SEEDS = 1000
@@ -191,7 +191,7 @@ def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
         raise InputError(f"study.systems: expected {needs}")
     for name, labels in systems.items():
         check_name(name, "study.systems")
-        if name in TAKEN:
+        if name in RESERVED_NAMES:
             raise InputError(f"study.systems.{name}: no system can have this name. Choose another one")
         if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
             expected = f"a list of {counted(len(texts), 'label')} of [features] or fewer"

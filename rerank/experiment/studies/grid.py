@@ -21,7 +21,7 @@ from rerank.tuning.tune import setting_names
 FILE = "experiment.toml"
 """Name of the experiment file in the folder of a cell."""
 
-APART = 1000
+SEED_STEP = 1000
 """Difference between the seeds of successive replicates for a model that has a `seed` setting."""
 
 HEAD = ("Written by `moses-rerank study`, which has trained the models. To change it, copy it, with another output.",)
@@ -99,10 +99,10 @@ def _replicate(study: Study, size: int, seed: int) -> Replicate:
 def _seeded(entry: ModelEntry, seed: int) -> ModelEntry:
     """Return a model with the seed of its replicate.
 
-    A model with a `seed` setting gets this seed plus a multiple of `APART` instead.
+    A model with a `seed` setting gets this seed plus a multiple of `SEED_STEP` instead.
     """
     settings = entry.request.settings
-    own = entry.request.resolve()[1].seed + APART * (seed - 1) if "seed" in settings else seed
+    own = entry.request.resolve()[1].seed + SEED_STEP * (seed - 1) if "seed" in settings else seed
     return replace(entry, request=replace(entry.request, settings={**settings, "seed": own}))
 
 

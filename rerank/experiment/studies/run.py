@@ -263,7 +263,7 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
     inputs = (*paths, *(path for files in texts.values() for path in files.files))
     action = partial(measure, paths, texts, device, output)
     name = f"measure {replicate.name}/{model}"
-    stage = Stage(name, inputs, list(texts), (output,), action, apart=True, work=SHORT)
+    stage = Stage(name, inputs, list(texts), (output,), action, separate=True, work=SHORT)
     return _fault_tolerant(stage, stage.outputs)
 
 
@@ -279,7 +279,7 @@ def _run(study: Study, cell: Cell, resources: Resources) -> Stage:
     read = dict.fromkeys(path for stage in stages for path in stage.inputs if path not in made)
     inputs = (str(cell.path), *map(os.path.normpath, read))  # normalized like the outputs of the stages that make them
     action = partial(run_experiment, experiment, resources, link=True)
-    stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, apart=True, work=work)
+    stage = Stage(f"run {cell.name}", inputs, resources.precision, made, action, separate=True, work=work)
     return _fault_tolerant(stage, _results(experiment))
 
 
@@ -302,7 +302,7 @@ def _compare(study: Study, size: int, system: str, test: str) -> Stage:
     settings = [filters.text, len(study.seeds), list(others)]
     action = partial(compare, references, outputs, others, filters, output)
     name = f"compare {size}/{system}, {test}"
-    stage = Stage(name, inputs, settings, (output,), action, apart=True, work=SHORT)
+    stage = Stage(name, inputs, settings, (output,), action, separate=True, work=SHORT)
     return _fault_tolerant(stage, stage.outputs)
 
 

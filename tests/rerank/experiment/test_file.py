@@ -12,7 +12,7 @@ from features.request import parse_requests
 from moses_io.files.errors import InputError
 from rerank.experiment import chain
 from rerank.experiment.costs import Costs
-from rerank.experiment.entries import TAKEN, NbestFiles
+from rerank.experiment.entries import RESERVED_NAMES, NbestFiles
 from rerank.experiment.file import ModelEntry, read_experiment
 from rerank.experiment.toml import RENAMED
 from rerank.tuning.tune import FoldSettings, make_tuning
@@ -306,7 +306,7 @@ def test_paths_of_reports(write: Write, tmp_path: Path) -> None:
         (SETS, "test = [3]", "test: expected a table, found 3"),
         *(
             ("talks.2016", name, f"test.{name}: files of the results have this name. Choose another one")
-            for name in TAKEN
+            for name in RESERVED_NAMES
         ),
     ],
 )

@@ -13,7 +13,7 @@ from moses_io.files.folders import InUse, locked
 from moses_io.files.streams import open_output
 from rerank.experiment.clock import Clock as StageClock
 from rerank.experiment.clock import Work
-from rerank.experiment.stages import Stage, make_or_go_on, run_stages
+from rerank.experiment.stages import Stage, make_or_resume, run_stages
 
 
 def copy(name: str, source: Path, target: Path, settings: object = None) -> Stage:
@@ -66,9 +66,9 @@ def test_a_stage_can_change_the_stages_after_it(tmp_path: Path) -> None:
 def test_a_stage_waits_for_the_paths_in_after(tmp_path: Path) -> None:
     a, b, c, record = (tmp_path / name for name in ("a", "b", "c", "record"))
     a.write_text("1")
-    late = replace(copy("late", a, c), apart=True, after=(str(b),))
+    late = replace(copy("late", a, c), separate=True, after=(str(b),))
     order = []
-    stages = [late, replace(copy("first", a, b), apart=True)]
+    stages = [late, replace(copy("first", a, b), separate=True)]
     run_stages(stages[::-1], record, jobs=2, revise=lambda stage: order.append(stage.name))
     assert order == ["first", "late"]
 
@@ -119,7 +119,12 @@ def test_unrecorded_output_is_made_again(tmp_path: Path) -> None:
     a.write_text("1")
     stages = [
         Stage(
-            name, (str(a),), None, (str(tmp_path / name),), partial(make, tmp_path / name, name == "second"), apart=True
+            name,
+            (str(a),),
+            None,
+            (str(tmp_path / name),),
+            partial(make, tmp_path / name, name == "second"),
+            separate=True,
         )
         for name in ("first", "second")
     ]
@@ -261,7 +266,7 @@ def train(source: Path, folder: Path, settings: int, fails: bool = False) -> Sta
         with folder.with_name("trainings").open("a") as trainings:
             trainings.write(str(settings))
 
-    action = partial(make_or_go_on, str(folder), (str(source),), settings, make)
+    action = partial(make_or_resume, str(folder), (str(source),), settings, make)
     return Stage("train", (str(source),), settings, (str(folder),), action)
 
 
