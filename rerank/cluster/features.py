@@ -175,7 +175,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
 
     def score_separately(self, label: str, sentence: Sentence) -> Array:
         """(candidates, values) of a feature of models that read one candidate after the other."""
-        values: Array = self._actors.result(self._actors.submit("call", "alone", label, sentence))
+        values: Array = self._actors.result(self._actors.submit("call", "score_separately", label, sentence))
         return values
 
     def _make_actors(self, requests: Sequence[FeatureRequest], resources: Resources) -> Actors:

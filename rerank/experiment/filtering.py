@@ -1,7 +1,7 @@
 """Filtered copies of the files of an experiment, for lists and texts with subwords."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from moses_io.list_end import ListEnd
 from moses_io.nbest import EmptyLines, read_moses_output, read_nbest, without_marks
 from moses_io.weights import read_weights
 from rerank.experiment.entries import SELECTION, NbestFiles, table_of_tests
-from rerank.experiment.experiment import Experiment
+from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.experiment.toml import with_paths
 
@@ -49,47 +49,52 @@ def filter_inputs(experiment: Experiment) -> Experiment:
     make_folder(folder)
     with locked(experiment.output):
         run_stages(copies.stages, folder / RECORD)
-    by_path = {
-        os.path.realpath(path): copy
-        for path, copy in ((experiment.train.source, train.source), (experiment.train.target, train.target))
-    }
-    features = {label: _with_copies(request, by_path) for label, request in experiment.features.items()}
-    dev, selection = sets["dev"], sets.get(SELECTION)
-    tests = {name: sets[name] for name in experiment.tests}
-    unplanned = experiment.unplanned
-    if unplanned:
-        corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
-        tables = {
-            "train": {key: path for key, path in (corpus | {"monolingual": monolingual}).items() if path},
-            "dev": dev.table,
-            **({"test": table_of_tests(tests)} if tests else {}),
-            **({SELECTION: selection.table} if selection else {}),
-        }
-        relative = partial(os.path.relpath, start=unplanned.folder)
-        tables = with_paths(tables, relative)
-        if features:
-            tables["features"] = {
-                label: request.with_parts(list(map(relative, request.parts))).text
-                for label, request in features.items()
-            }
-        unplanned = replace(unplanned, values=unplanned.values | tables)
-    return replace(
+    copied = replace(
         experiment,
         train=train,
         monolingual=monolingual,
-        dev=dev,
-        selection=selection,
-        tests=tests,
-        unplanned=unplanned,
-        features=features,
+        dev=sets["dev"],
+        selection=sets.get(SELECTION),
+        tests={name: sets[name] for name in experiment.tests},
+        features=_features_of_copies(experiment, train),
     )
+    if not experiment.unplanned:
+        return copied
+    return replace(copied, unplanned=_tables_of_copies(experiment.unplanned, copied))
 
 
-def _with_copies(request: FeatureRequest, copies: Mapping[str, str]) -> FeatureRequest:
-    """Return a feature that reads the copies of the files of the corpus, if it reads any of these files."""
-    if request.row.takes != "files":
-        return request
-    return request.with_parts([copies.get(os.path.realpath(part), part) for part in request.parts])
+def _tables_of_copies(unplanned: Unplanned, copied: Experiment) -> Unplanned:
+    """Return the tables of an experiment without models, with the paths of the copies."""
+    train, selection, relative = copied.train, copied.selection, partial(os.path.relpath, start=unplanned.folder)
+    corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
+    corpus["monolingual"] = copied.monolingual
+    tables = {
+        "train": {key: path for key, path in corpus.items() if path},
+        "dev": copied.dev.table,
+        **({"test": table_of_tests(copied.tests)} if copied.tests else {}),
+        **({SELECTION: selection.table} if selection else {}),
+    }
+    tables = with_paths(tables, relative)
+    if copied.features:
+        tables["features"] = {
+            label: request.with_parts(list(map(relative, request.parts))).text
+            for label, request in copied.features.items()
+        }
+    return replace(unplanned, values=unplanned.values | tables)
+
+
+def _features_of_copies(experiment: Experiment, train: ParallelFiles) -> dict[str, FeatureRequest]:
+    """Return the features. Those that read a file of the corpus read its copy in `train`."""
+    copies = {
+        os.path.realpath(path): copy
+        for path, copy in ((experiment.train.source, train.source), (experiment.train.target, train.target))
+    }
+    return {
+        label: request.with_parts([copies.get(os.path.realpath(part), part) for part in request.parts])
+        if request.row.takes == "files"
+        else request
+        for label, request in experiment.features.items()
+    }
 
 
 @dataclass

@@ -86,12 +86,14 @@ def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tupl
 
 
 def _slope(problem: Problem, sums: Array) -> Array:
-    """Return the (formula.size,) derivative of the metric by each summed statistic, by central differences.
+    """Return the (formula.size,) derivative of the metric by each summed statistic, by differences.
 
-    A statistic that is almost 0 has a one-sided difference, since formulas are not defined for negative statistics.
+    Differences are central, except that they do not go below 0. A statistic that is 0 for all candidates cannot change,
+    so its derivative is 0.
     """
-    score, steps = problem.formula.score, np.maximum(1e-4 * np.abs(sums), 1e-6)  # (formula.size,)
-    below = np.minimum(steps, np.maximum(sums, 0))  # (formula.size,)
-    rises = score(sums + np.diag(steps)) - score(sums - np.diag(below))  # (formula.size,)
-    derivative: Array = rises / (steps + below)  # (formula.size,)
+    score = problem.formula.score
+    above = np.where(sums > 0, np.maximum(1e-4 * sums, 1e-6), 0)  # (formula.size,)
+    below = np.minimum(above, sums)  # (formula.size,)
+    rises = score(sums + np.diag(above)) - score(sums - np.diag(below))  # (formula.size,)
+    derivative: Array = np.divide(rises, above + below, where=above > 0, out=np.zeros_like(sums))  # (formula.size,)
     return derivative

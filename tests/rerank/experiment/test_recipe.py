@@ -368,7 +368,7 @@ def test_an_unused_model_is_a_warning(warned: Callable[[str], AbstractContextMan
 
 
 def test_a_list_without_totals_is_an_error_before_training(folder: Path, sample: Path) -> None:
-    (folder / "list").write_text("0 ||| the house ||| LM0= 1\n1 ||| the ||| LM0= 1\n")
+    (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1\n" for number in range(400)))
     text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
     for features, is_error in (('Len = "length"', False), ('Like = "consensus:chrf"', True)):
         (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
@@ -415,7 +415,7 @@ def test_lists_are_checked_completely_before_training(folder: Path, sample: Path
 def test_wrong_features_and_weights_are_errors_before_training(
     folder: Path, sample: Path, text: str, fault: str
 ) -> None:
-    (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1 ||| 1\n" for number in range(3)))
+    (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1 ||| 1\n" for number in range(400)))
     (folder / "junk").write_text("junk\n")
     lists = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
     (folder / "e.toml").write_text(f'{lists}\n[features]\nLen = "length"\n{text}\n')

@@ -83,7 +83,7 @@ def _left_behind(shape: tuple[int, ...]) -> Tensor:
 MUTANTS: list[tuple[str, object, str, Callable[..., Any]]] = [
     ("luong-local-m-dot", attention, "_positions", lambda source: _left_behind(source.bias.shape)),
     ("cohn-align", terms.Markov, "start", lambda self, bias: (_left_behind(bias.shape),)),
-    ("transformer", transformer, "place", lambda embedded, positions: embedded + _left_behind(embedded.shape)),
+    ("transformer", transformer, "add_positions", lambda embedded, positions: embedded + _left_behind(embedded.shape)),
 ]
 
 
