@@ -186,13 +186,15 @@ def search(
 ) -> tuple[Steps, Scope]:
     """Return lengths of trainings, and a scope, that fit into the time.
 
-    The scope is the first one in which two models can have the least steps, otherwise the last one. A scope with an
-    ablation requires that all models can, because an ablation does not improve translations. A scope with whole lists
-    only requires half of the least steps, because shortlists lose more. In the scope, each model that still fits gets
-    the least steps, in the order in which they are added, but a language model only if all others fit. Then all get the
-    same number of further steps, and then some one more. If not even two models fit, they get fewer steps: at least
-    half of the least, or nearly as many as one model could have, because two models train side by side. Otherwise there
-    is one model with as many steps as fit, or none. An ablation is also made if it fits at the end.
+    First the scope is chosen: the first of `scopes` that leaves enough time for training, otherwise the last one. With
+    an ablation, enough time is the minimum length for all models, since an ablation does not improve translations.
+    Without, it is half of the minimum for two models, since shorter trainings lose less than shortlists do, or than
+    lists without translations.
+
+    Then each model that still fits gets the minimum length, in the order in which models are added, but a language
+    model only if all others fit. The remaining time is divided evenly. If not even two models fit, there are two
+    shorter trainings, of at least half of the minimum or nearly as long as that of a single model, since two models
+    train side by side. Otherwise there is a single model, or none. Finally, an ablation is added if it fits.
     """
     ranges = _length_ranges(corpus)
 
@@ -200,7 +202,7 @@ def search(
         least = {
             name: length_range.minimum for name, length_range in ranges.items() if scope.ablation or name in MODELS[:2]
         }
-        enough = least if scope.translations else {name: (count + 1) // 2 for name, count in least.items()}
+        enough = least if scope.ablation else {name: (count + 1) // 2 for name, count in least.items()}
         return fits(enough, scope)
 
     scope = next(filter(leaves_time, scopes), scopes[-1])

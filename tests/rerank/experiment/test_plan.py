@@ -75,10 +75,11 @@ def test_a_model_that_takes_too_long_is_omitted() -> None:
 
 
 def test_short_runs_reduce_the_scope_before_the_training() -> None:
-    assert search(CORPUS, steps_within(2 * MINIMUM + 2))[1] == SCOPES[1]
-    assert search(CORPUS, steps_within(2 * MINIMUM + 1)) == (dict.fromkeys(MODELS[:2], MINIMUM), SCOPES[2])
-    assert search(CORPUS, steps_within(2 * MINIMUM - 1)) == (dict.fromkeys(MODELS[:2], MINIMUM - 1), SCOPES[2])
-    assert search(CORPUS, steps_within(MINIMUM)) == (dict.fromkeys(MODELS[:2], MINIMUM // 2), SCOPES[3])
+    half = (MINIMUM + 1) // 2
+    assert search(CORPUS, steps_within(2 * MINIMUM + 2)) == (dict.fromkeys(MODELS[:2], MINIMUM), SCOPES[1])
+    assert search(CORPUS, steps_within(2 * half + 2)) == (dict.fromkeys(MODELS[:2], half), SCOPES[1])
+    assert search(CORPUS, steps_within(2 * half + 1)) == (dict.fromkeys(MODELS[:2], half), SCOPES[2])
+    assert search(CORPUS, steps_within(2 * half)) == (dict.fromkeys(MODELS[:2], half), SCOPES[3])
 
 
 def test_very_short_runs_train_one_model_or_none() -> None:
@@ -100,7 +101,7 @@ def test_very_short_runs_train_two_models_in_parallel() -> None:
 def test_models_of_a_small_corpus_have_few_steps() -> None:
     small = replace(CORPUS, pairs=6_000)
     assert search(small, steps_within(1_000))[0] == dict.fromkeys(MODELS, SMALL_STEPS)
-    assert search(small, steps_within(SMALL_STEPS + 1))[0] == dict.fromkeys(MODELS[:2], SMALL_STEPS // 2)
+    assert search(small, steps_within(SMALL_STEPS + 2))[0] == dict.fromkeys(MODELS[:2], SMALL_STEPS // 2)
 
 
 TEXT = Monolingual(150_000, 1_000_000, perplexity=40, corpus_perplexity=50)
