@@ -74,7 +74,7 @@ def test_a_model_that_takes_too_long_is_omitted() -> None:
     assert list(steps) == ["left-to-right", "right-to-left", "backward"]
 
 
-def test_short_runs_reduce_the_scope_before_the_training() -> None:
+def test_short_runs_halve_the_training_before_they_reduce_the_scope() -> None:
     half = (MINIMUM + 1) // 2
     assert search(CORPUS, steps_within(2 * MINIMUM + 2)) == (dict.fromkeys(MODELS[:2], MINIMUM), SCOPES[1])
     assert search(CORPUS, steps_within(2 * half + 2)) == (dict.fromkeys(MODELS[:2], half), SCOPES[1])
