@@ -1,7 +1,7 @@
 """Models and features for an experiment that names none, chosen by size and vocabulary of its corpus."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,11 +69,11 @@ FIRST, SECOND = "attend-after", "gnmt"
 The second model has another architecture and therefore makes other errors.
 """
 
-SHORT = 5
-"""Epochs below which models on larger corpora have a lower dropout."""
+SHORT, SHORT_DROPOUT = 5, 0.15
+"""Epochs below which a training on a larger corpus is short, and the dropout of short trainings."""
 
-SHORT_DROPOUT = 0.15
-"""Dropout of models on larger corpora that train for fewer than `SHORT` epochs."""
+MAX_PAIRS, SHORT_SETTINGS = 500_000, {"batch_size": 16, "learning_rate": 0.005}
+"""Settings of short trainings that read at most so many sentence pairs in all epochs together."""
 
 CANDIDATES, MIN_PAIRS_JOINING, MAX_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
@@ -176,9 +176,7 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     names = sorted(epochs, key=lambda name: (name in others, not name.endswith("-2"), list(LABELS).index(name)))
     joins = scope.translations and _joins(corpus)
     values = dict.fromkeys(LABELS, JOINED_VALUES if joins else ALONE_VALUES) | dict.fromkeys(others, OTHER_VALUES)
-    models = {name: _settings(corpus, name, epochs[name], joins, names) for name in names if name != LANGUAGE_MODEL}
-    if models and not is_small(corpus) and min(epochs[name] for name in models) < SHORT - ROUNDING:
-        models = {name: settings | {"dropout": SHORT_DROPOUT} for name, settings in models.items()}
+    models = {name: _settings(corpus, name, epochs, joins) for name in names if name != LANGUAGE_MODEL}
     if LANGUAGE_MODEL in epochs:
         models[LANGUAGE_MODEL] = _language_model(corpus, epochs[LANGUAGE_MODEL])
     if size > 1:
@@ -265,24 +263,32 @@ def _joins(corpus: Corpus) -> bool:
     return corpus.is_known or enough
 
 
-def _settings(corpus: Corpus, name: str, epochs: float, joins: bool, names: Collection[str]) -> dict[str, Any]:
-    """Return the table of a model. `names` are all models."""
+def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: bool) -> dict[str, Any]:
+    """Return the table of a model. `epochs` are those of all models."""
     second, small = name.endswith("-2"), is_small(corpus)
-    sizes = SMALL if small else LARGE
+    sizes = SMALL if small else LARGE | _by_length(corpus, epochs)
     batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
     preset = SECOND if second else FIRST
-    settings: dict[str, Any] = {"preset": preset, **_length(epochs, batches), "lexicon": "bias", **sizes}
+    settings: dict[str, Any] = {"preset": preset, **_length(epochs[name], batches), "lexicon": "bias", **sizes}
     if corpus.subwords:
         settings["bpe"] = corpus.subwords
     order = name.removesuffix("-2")
     if joins and name != BACKWARD:
-        settings |= {"translate_with": order} if second and order in names else {"candidates": CANDIDATES}
+        settings |= {"translate_with": order} if second and order in epochs else {"candidates": CANDIDATES}
     # If a run drops the translations after training, that does not change the training.
     elif small and not _joins(corpus) and (fine_tuning := _fine_tuning_epochs(corpus, settings["epochs"])):
         settings["fine_tuning_epochs"] = fine_tuning
     if order == "right-to-left":
         settings["right_to_left"] = True
     return settings | ({"backward": True} if name == BACKWARD else {})
+
+
+def _by_length(corpus: Corpus, epochs: Mapping[str, float]) -> dict[str, Any]:
+    """Return the settings on a larger corpus that depend on the shortest training of a translation model."""
+    shortest = min(count for name, count in epochs.items() if name != LANGUAGE_MODEL)
+    if shortest > SHORT - ROUNDING:
+        return {}
+    return {"dropout": SHORT_DROPOUT} | (SHORT_SETTINGS if shortest * corpus.pairs <= MAX_PAIRS else {})
 
 
 def _language_model(corpus: Corpus, epochs: float) -> dict[str, Any]:

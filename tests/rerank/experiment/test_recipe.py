@@ -23,15 +23,18 @@ from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.recipe import (
     CANDIDATES,
     EPOCHS,
+    LANGUAGE_MODEL,
     LARGE,
     MAX_EPOCHS,
     MAX_FINE_TUNING_EPOCHS,
+    MAX_PAIRS,
     MIN_UPDATES,
     MODELS,
     SCOPES,
     SECOND,
     SHORT,
     SHORT_DROPOUT,
+    SHORT_SETTINGS,
     SHORTLIST,
     SMALL,
     SMALL_EPOCHS,
@@ -152,16 +155,32 @@ def test_a_large_corpus_has_fewer_epochs(pairs: int) -> None:
 def test_a_fraction_of_an_epoch_is_a_number_of_updates() -> None:
     made = corpus(320_000)
     models = find_recipe(made, {"left-to-right": 0.25, "right-to-left": 1.5, "right-to-left-2": 2.0}).models
-    assert (models["left-to-right"]["epochs"], models["left-to-right"]["updates"]) == (1, 2_500)
-    assert (models["right-to-left"]["epochs"], models["right-to-left"]["updates"]) == (2, 15_000)
+    assert (models["left-to-right"]["epochs"], models["left-to-right"]["updates"]) == (1, 5_000)
+    assert (models["right-to-left"]["epochs"], models["right-to-left"]["updates"]) == (2, 30_000)
     assert models["right-to-left-2"]["epochs"] == 2 and "updates" not in models["right-to-left-2"]
 
 
-def test_models_with_few_epochs_have_less_dropout() -> None:
-    """The shortest training decides for all models."""
+def test_the_shortest_training_decides_whether_trainings_are_short() -> None:
+    short = SHORT_SETTINGS | {"dropout": SHORT_DROPOUT}
     mixed, long = (find_recipe(corpus(30_000), {MODELS[0]: SHORT, MODELS[1]: SHORT - less}).models for less in (0.5, 0))
-    assert {settings["dropout"] for settings in mixed.values()} == {SHORT_DROPOUT}
-    assert not any("dropout" in settings for settings in long.values())
+    assert all(settings.items() >= short.items() for settings in mixed.values())
+    assert not any(short.keys() & settings.keys() for settings in long.values())
+
+
+def test_short_trainings_of_many_pairs_only_have_less_dropout() -> None:
+    few, many = (find_recipe(corpus(pairs), {MODELS[0]: 1}).models[MODELS[0]] for pairs in (MAX_PAIRS, MAX_PAIRS + 1))
+    assert few["dropout"] == many["dropout"] == SHORT_DROPOUT
+    assert few.items() >= SHORT_SETTINGS.items() and not SHORT_SETTINGS.keys() & many.keys()
+
+
+def test_the_length_of_a_language_model_does_not_make_trainings_short() -> None:
+    """Its settings do not depend on the length of other models either."""
+    short, long = (
+        find_recipe(corpus(30_000), {MODELS[0]: epochs, LANGUAGE_MODEL: SHORT - 1}).models
+        for epochs in (SHORT - 1, SHORT)
+    )
+    assert short[LANGUAGE_MODEL] == long[LANGUAGE_MODEL]
+    assert not SHORT_SETTINGS.keys() & long[MODELS[0]].keys()
 
 
 def test_smaller_scopes_save_time() -> None:
