@@ -164,7 +164,7 @@ def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An experiment without models and test sets. `run` plans two tiny models that may add translations."""
     monkeypatch.setattr("rerank.experiment.recipe.MIN_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
-    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_, **__: TimeFactors())
     monkeypatch.setattr("rerank.experiment.recipe._joins", lambda _: True)
     monkeypatch.setattr(
         "rerank.experiment.recipe.SMALL",

@@ -20,6 +20,9 @@ from rerank.experiment.recipe import (
     LANGUAGE_MODEL,
     MODELS,
     SCOPES,
+    SHORT_SIZE,
+    SIZES,
+    USUAL_SIZE,
     LengthRange,
     Recipe,
     Scope,
@@ -27,6 +30,7 @@ from rerank.experiment.recipe import (
     find_length_range,
     find_recipe,
     models_of,
+    prefers_small_networks,
     sizes_for,
 )
 from rerank.experiment.stages import expected_seconds
@@ -64,7 +68,7 @@ class Plan:
         factors: time factors of the machine, or None if they were not measured.
         seconds: expected time of the run.
         apply_seconds: expected seconds in which the reranker processes 1,000 sentences.
-        size: factor on the size of networks.
+        size: `hidden_size` of networks, except on small corpora.
     """
 
     minutes: float
@@ -81,6 +85,8 @@ class Plan:
         for name, count in self.steps.items():
             if name not in LABELS or count < 1:
                 raise ValueError(f"no model {name!r} with {count} steps")
+        if self.size not in (SHORT_SIZE, *SIZES):
+            raise ValueError(f"no networks of size {self.size}")
 
     @property
     def has_most_steps(self) -> bool:
@@ -135,8 +141,11 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
             return plan if joins else _without_translations(plan)
     if make_plan(experiment, corpus, machine, SLOW).is_full:
         return make_plan(experiment, corpus, machine)
-    factors = measure_factors(experiment, corpus, machine)
-    return make_plan(experiment, corpus, machine, factors)
+    plan = make_plan(experiment, corpus, machine, measure_factors(experiment, corpus, machine))
+    if plan.size == SHORT_SIZE:  # the factors of small networks are lower
+        factors = measure_factors(experiment, corpus, machine, size=SHORT_SIZE)
+        plan = _make_plan(experiment, corpus, machine, factors, SHORT_SIZE)
+    return plan
 
 
 def assumed_plan(experiment: Experiment) -> Plan:
@@ -147,10 +156,13 @@ def assumed_plan(experiment: Experiment) -> Plan:
 def make_plan(experiment: Experiment, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None) -> Plan:
     """Return a new plan. Without `factors`, those of a usual machine are assumed.
 
-    Networks are larger than usual if that leaves time for the most steps of all models.
+    Networks are larger than usual if that leaves time for the most steps of all models, and smaller if trainings would
+    be short.
     """
     usual, *sizes = sizes_for(corpus)
     plan = _make_plan(experiment, corpus, machine, factors, usual)
+    if prefers_small_networks(corpus, _epochs(corpus, plan.steps)):
+        return _make_plan(experiment, corpus, machine, factors, SHORT_SIZE)
     for size in sizes:
         larger = _make_plan(experiment, corpus, machine, factors, size) if plan.has_most_steps else plan
         if larger.has_most_steps:
@@ -271,7 +283,7 @@ def _without_translations(plan: Plan) -> Plan:
 
 def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
-    models, ranges = plan.recipe.models, _length_ranges(plan.corpus)
+    models, epochs = plan.recipe.models, _epochs(plan.corpus, plan.steps)
     if not models:
         limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
         return [f"no model of this corpus fits into {plan.minutes:g} min{limit}"]
@@ -279,8 +291,8 @@ def plan_lines(plan: Plan) -> list[str]:
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",
         *(
-            f"{name}: {settings['preset']}, {plan.steps[name] * ranges[name].step:.3g} epochs"
-            + (f", hidden_size {settings['hidden_size']}" if plan.size > 1 else "")
+            f"{name}: {settings['preset']}, {epochs[name]:.3g} epochs"
+            + (f", hidden_size {settings['hidden_size']}" if plan.size != USUAL_SIZE else "")
             for name, settings in models.items()
         ),
         *_monolingual_lines(plan),
@@ -307,9 +319,14 @@ def _read_plan(path: Path) -> Plan:
         raise InputError(f"{error}. Remove it for a new plan") from None
 
 
-def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = 1) -> Recipe:
+def _recipe(corpus: Corpus, steps: Steps, scope: Scope, size: int = USUAL_SIZE) -> Recipe:
+    return find_recipe(corpus, _epochs(corpus, steps), scope, size)
+
+
+def _epochs(corpus: Corpus, steps: Steps) -> dict[str, float]:
+    """Return the epochs of the training of each model."""
     ranges = _length_ranges(corpus)
-    return find_recipe(corpus, {name: count * ranges[name].step for name, count in steps.items()}, scope, size)
+    return {name: count * ranges[name].step for name, count in steps.items()}
 
 
 def _length_ranges(corpus: Corpus) -> dict[str, LengthRange]:

@@ -60,8 +60,14 @@ Only a `SMALL` training with many unknown words is fine-tuned.
 LARGE: dict[str, Any] = {"tied_softmax": True, "bfloat16": True}
 """Settings of a model on a larger corpus."""
 
-SIZES = {1: 0, 2: 1_000_000, 4: 4_000_000}
-"""Factors on the size of networks, with the minimum target words of an epoch for each. These numbers are estimates."""
+USUAL_SIZE = Architecture().hidden_size
+"""Usual `hidden_size` of networks on larger corpora."""
+
+SIZES = {USUAL_SIZE: 0, 512: 1_000_000, 1_024: 4_000_000}
+"""`hidden_size` of networks, with the minimum target words of an epoch for each. These numbers are estimates."""
+
+SHORT_SIZE, SHORT_WORDS = 160, 1_200_000
+"""`hidden_size` of networks if those of the usual size would read fewer target words in training, and this limit."""
 
 FIRST, SECOND = "attend-after", "gnmt"
 """Presets of the first and of the second model of a direction.
@@ -162,14 +168,16 @@ SCOPES = (
 """Scopes in the order in which time is saved."""
 
 
-def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0], size: int = 1) -> Recipe:
+def find_recipe(
+    corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOPES[0], size: int = USUAL_SIZE
+) -> Recipe:
     """Return models, their settings and their features. `docs/lab/choices.md` has the experiments.
 
     Args:
         corpus: the corpus.
         epochs: epochs of each model, by names of `LABELS`.
         scope: optional parts of the run.
-        size: factor on the size of networks, of `SIZES`.
+        size: `hidden_size` of networks on larger corpora.
     """
     # The longest trainings begin first. Models that do not translate are the last, as others translate meanwhile.
     others = (BACKWARD, LANGUAGE_MODEL)
@@ -179,8 +187,8 @@ def find_recipe(corpus: Corpus, epochs: Mapping[str, float], scope: Scope = SCOP
     models = {name: _settings(corpus, name, epochs, joins) for name in names if name != LANGUAGE_MODEL}
     if LANGUAGE_MODEL in epochs:
         models[LANGUAGE_MODEL] = _language_model(corpus, epochs[LANGUAGE_MODEL])
-    if size > 1:
-        models = {name: settings | _larger(size) for name, settings in models.items()}
+    if size != USUAL_SIZE:
+        models = {name: settings | _sized(size) for name, settings in models.items()}
     features = {label: f"neural:{name}[{values[name]}]" for name, label in LABELS.items() if name in models}
     late = [LABELS[name] for name in LABELS if name in models and (name == BACKWARD or not scope.whole_lists)]
     fine_tuned = any("fine_tuning_epochs" in settings for settings in models.values())
@@ -246,14 +254,23 @@ def find_length_range(corpus: Corpus) -> LengthRange:
 
 
 def sizes_for(corpus: Corpus) -> list[int]:
-    """Return the factors on the size of networks for which a corpus is large enough, the smallest first."""
-    return [1] if is_small(corpus) else [size for size, words in SIZES.items() if _words(corpus) >= words]
+    """Return the sizes of networks for which a corpus is large enough, the smallest first."""
+    return [USUAL_SIZE] if is_small(corpus) else [size for size, words in SIZES.items() if _words(corpus) >= words]
 
 
-def _larger(size: int) -> dict[str, int]:
-    """Return the settings of networks of a multiple of the usual size."""
-    usual = Architecture()
-    return {"hidden_size": size * usual.hidden_size, "embedding_size": size * usual.embedding_size}
+def prefers_small_networks(corpus: Corpus, epochs: Mapping[str, float]) -> bool:
+    """Return whether trainings on a larger corpus are so short that smaller networks learn more in the same time."""
+    return not is_small(corpus) and _shortest(epochs) * _words(corpus) < SHORT_WORDS
+
+
+def _shortest(epochs: Mapping[str, float]) -> float:
+    """Return the epochs of the shortest training of a translation model, or 0."""
+    return min((count for name, count in epochs.items() if name != LANGUAGE_MODEL), default=0.0)
+
+
+def _sized(size: int) -> dict[str, int]:
+    """Return the settings of networks of a size. Small ones have word vectors of the usual size."""
+    return {"hidden_size": size, "embedding_size": max(Architecture().embedding_size, size // 2)}
 
 
 def _joins(corpus: Corpus) -> bool:
@@ -285,7 +302,7 @@ def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: boo
 
 def _by_length(corpus: Corpus, epochs: Mapping[str, float]) -> dict[str, Any]:
     """Return the settings on a larger corpus that depend on the shortest training of a translation model."""
-    shortest = min(count for name, count in epochs.items() if name != LANGUAGE_MODEL)
+    shortest = _shortest(epochs)
     if shortest > SHORT - ROUNDING:
         return {}
     return {"dropout": SHORT_DROPOUT} | (SHORT_SETTINGS if shortest * corpus.pairs <= MAX_PAIRS else {})

@@ -118,7 +118,7 @@ def test_incompatible_settings_are_errors_in_one_line(
 @pytest.fixture
 def unplanned(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An experiment without models, on a machine with known speed."""
-    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors())
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_, **__: TimeFactors())
     tables = EXPERIMENT.partition("[models]")
     (folder / "e.toml").write_text(f"{tables[0]}[tuning]{tables[2].partition('[tuning]')[2]}")
     return folder / "e.toml"

@@ -1,5 +1,6 @@
 """Planning of a run (models, epochs and scope for the given minutes) and the file of the plan."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from features.models.cost import TimeFactors
-from features.models.settings import Architecture
 from moses_io.files.errors import InputError
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.corpus import Corpus, Monolingual, Side
@@ -30,9 +30,11 @@ from rerank.experiment.plan import (
 from rerank.experiment.recipe import (
     MODELS,
     SCOPES,
+    SHORT_SIZE,
     SHORTLIST,
     SIZES,
     SMALL_STEPS,
+    USUAL_SIZE,
     Scope,
     find_length_range,
     find_recipe,
@@ -163,7 +165,7 @@ def test_the_search_needs_few_trials(words: int) -> None:
 def experiment(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """An experiment of ten sentences without models, on a machine with known speed."""
     folder = small(pairs=40, sentences=10, candidates=6)
-    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_: TimeFactors(0.5, 0.5, 2))
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_, **__: TimeFactors(0.5, 0.5, 2))
     (folder / "e.toml").write_text(
         'minutes = 10\noutput = "work"\ninitial_weights = "moses.ini"\n'
         'train = { source = "train.de", target = "train.en" }\n'
@@ -204,10 +206,10 @@ def test_a_slower_machine_does_less(experiment: Experiment) -> None:
 @pytest.mark.parametrize(
     ("pairs", "words", "sizes"),
     [
-        (30_000, SIZES[2] // 5, {10**6: 1}),
-        (6_000, SIZES[4], {10**6: 1}),
-        (30_000, SIZES[2], {600: 1, 1_000: 2}),
-        (30_000, SIZES[4], {10**6: 4}),
+        (30_000, SIZES[512] // 5, {10**6: 256}),
+        (6_000, SIZES[1_024], {10**6: 256}),
+        (30_000, SIZES[512], {600: 256, 1_000: 512}),
+        (30_000, SIZES[1_024], {10**6: 1_024}),
     ],
 )
 def test_networks_grow_if_there_is_time_left(
@@ -219,9 +221,19 @@ def test_networks_grow_if_there_is_time_left(
         plan = make_plan(limited(experiment, minutes=minutes), corpus, Machine("cpu", 2))
         assert plan.size == size and plan.has_most_steps
         assert plan.is_full == (minutes == max(sizes))
-    if max(sizes.values()) > 1:
-        hidden = {settings["hidden_size"] for settings in plan.recipe.models.values()}
-        assert hidden == {plan.size * Architecture().hidden_size}
+    if plan.size > USUAL_SIZE:
+        assert {settings["hidden_size"] for settings in plan.recipe.models.values()} == {plan.size}
+
+
+def test_networks_are_small_if_trainings_are_short(experiment: Experiment) -> None:
+    short, long = (plan_of(experiment, minutes) for minutes in (10, 60))
+    assert {settings["hidden_size"] for settings in short.recipe.models.values()} == {short.size} == {SHORT_SIZE}
+    assert long.size == USUAL_SIZE and not any("hidden_size" in settings for settings in long.recipe.models.values())
+
+
+def test_small_corpora_have_their_own_size(experiment: Experiment) -> None:
+    plan = make_plan(limited(experiment, minutes=10), replace(CORPUS, pairs=6_000), Machine("cpu", 2))
+    assert plan.steps and plan.size == USUAL_SIZE
 
 
 def test_a_limit_for_apply_omits_models_and_translations(experiment: Experiment) -> None:
@@ -258,6 +270,20 @@ def slow(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> Experiment:
     return experiment
 
 
+def test_small_networks_are_measured_too(slow: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan has the factors of the networks that it trains."""
+    factors = {USUAL_SIZE: TimeFactors(1.0), SHORT_SIZE: TimeFactors(0.9)}
+
+    def measure(*_: object, size: int = USUAL_SIZE) -> TimeFactors:
+        return factors[size]
+
+    monkeypatch.setattr("rerank.experiment.plan.measure_factors", measure)
+    monkeypatch.setattr("rerank.experiment.plan.inspect_corpus", lambda *_: CORPUS)
+    for minutes, size in ((10, SHORT_SIZE), (60, USUAL_SIZE)):
+        plan = found(limited(slow, minutes=minutes))
+        assert (plan.size, plan.factors) == (size, factors[size])
+
+
 def test_a_stored_plan_is_reused(slow: Experiment) -> None:
     plan = found(slow)
     assert plan.factors and plan.factors.lists == 2
@@ -276,11 +302,15 @@ def test_a_changed_corpus_gets_a_new_plan(slow: Experiment) -> None:
     assert found(slow).steps != other.steps
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"minutes": 10}', "other model", "no step"])
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"minutes": 10}', "other model", "no step", "other size"])
 def test_a_damaged_plan_file_is_an_error(experiment: Experiment, content: str) -> None:
     write_plan(replace(found(experiment), steps={"left-to-right": 3}), experiment.output)
     text = (experiment.output / PLAN).read_text()
-    wrong = {"other model": text.replace('"left-to-right"', '"other"'), "no step": text.replace(": 3\n", ": 0\n")}
+    wrong = {
+        "other model": text.replace('"left-to-right"', '"other"'),
+        "no step": text.replace(": 3\n", ": 0\n"),
+        "other size": re.sub(r'"size": \d+', '"size": 1', text),
+    }
     assert text not in wrong.values()
     (experiment.output / PLAN).write_text(wrong.get(content, content))
     with pytest.raises(InputError, match=r"plan\.json.*\. Remove it for a new plan$"):
@@ -288,11 +318,11 @@ def test_a_damaged_plan_file_is_an_error(experiment: Experiment, content: str) -
 
 
 def test_report_lines_of_a_plan(experiment: Experiment) -> None:
-    plan = plan_of(experiment, 10)
+    plan = replace(plan_of(experiment, 10), size=USUAL_SIZE)
     first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
     assert first.startswith("planned for 10 min: 2 models, about ")
     assert models == ["right-to-left-2: gnmt, 0.87 epochs", "left-to-right: attend-after, 1.3 epochs"]
-    assert plan_lines(replace(plan, size=2, steps={"left-to-right": 3}))[1].endswith("1.3 epochs, hidden_size 512")
+    assert plan_lines(replace(plan, size=512, steps={"left-to-right": 3}))[1].endswith("1.3 epochs, hidden_size 512")
     none = replace(plan, steps={})
     assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
     assert plan_lines(replace(none, most_apply_seconds=5)) == [
