@@ -20,7 +20,7 @@ from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 from rerank.experiment.corpus import Corpus
 from rerank.experiment.costs import METRIC, READ
 from rerank.experiment.experiment import Experiment
-from rerank.experiment.recipe import FORWARD, USUAL_SIZE, find_recipe, models_of
+from rerank.experiment.recipe import FORWARD, MAX_PAIRS, USUAL_SIZE, find_recipe, models_of
 from rerank.experiment.workers import do_all, jobs_for
 from rerank.metrics.metric import Metric
 
@@ -64,9 +64,10 @@ def measure_factors(
 ) -> TimeFactors | None:
     """Measure the time factors. The result is None if the corpus has only long lines.
 
-    Training and scoring are measured with the first model, in as many processes as models train in at most. Lists are
-    measured by reading the first lines of that of dev and computing BLEU of the candidates. That factor is assumed for
-    tuning, too.
+    Training and scoring are measured with the first model and the settings of a short training, in as many processes as
+    models train in at most. These factors are assumed for larger networks, other models and larger batches, too. Lists
+    are measured by reading the first lines of that of dev and computing BLEU of the candidates. That factor is assumed
+    for tuning, too.
 
     Args:
         experiment: an experiment whose models are still to be chosen.
@@ -74,7 +75,7 @@ def measure_factors(
         machine: the machine.
         size: `hidden_size` of the network, except on small corpora.
     """
-    table = find_recipe(corpus, {FORWARD: 1.0}, size=size).models[FORWARD]
+    table = find_recipe(corpus, {FORWARD: min(1.0, MAX_PAIRS / corpus.pairs)}, size=size).models[FORWARD]
     settings = {key: value for key, value in table.items() if key not in _NO_SETTINGS}
     request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
     if not len(lengths):

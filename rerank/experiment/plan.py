@@ -19,9 +19,8 @@ from rerank.experiment.recipe import (
     LABELS,
     LANGUAGE_MODEL,
     MODELS,
+    REDUCED_SIZE,
     SCOPES,
-    SHORT_SIZE,
-    SIZES,
     USUAL_SIZE,
     LengthRange,
     Recipe,
@@ -30,7 +29,7 @@ from rerank.experiment.recipe import (
     find_length_range,
     find_recipe,
     models_of,
-    prefers_small_networks,
+    reads_few_words,
     sizes_for,
 )
 from rerank.experiment.stages import expected_seconds
@@ -85,12 +84,12 @@ class Plan:
         for name, count in self.steps.items():
             if name not in LABELS or count < 1:
                 raise ValueError(f"no model {name!r} with {count} steps")
-        if self.size not in (SHORT_SIZE, *SIZES):
+        if self.size not in (REDUCED_SIZE, *sizes_for(self.corpus)):
             raise ValueError(f"no networks of size {self.size}")
 
     @property
     def has_most_steps(self) -> bool:
-        """Whether all models have the most steps in the largest scope, so that more time could only enlarge networks.
+        """Whether all models have the most steps in the largest scope.
 
         Translations do not count: some features exclude them, and so does a maximum of `apply_seconds`.
         """
@@ -142,9 +141,9 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
     if make_plan(experiment, corpus, machine, SLOW).is_full:
         return make_plan(experiment, corpus, machine)
     plan = make_plan(experiment, corpus, machine, measure_factors(experiment, corpus, machine))
-    if plan.size == SHORT_SIZE:  # the factors of small networks are lower
-        factors = measure_factors(experiment, corpus, machine, size=SHORT_SIZE)
-        plan = _make_plan(experiment, corpus, machine, factors, SHORT_SIZE)
+    if plan.size == REDUCED_SIZE:  # the factors of other sizes do not fit
+        factors = measure_factors(experiment, corpus, machine, size=REDUCED_SIZE)
+        plan = _make_plan(experiment, corpus, machine, factors, REDUCED_SIZE)
     return plan
 
 
@@ -156,13 +155,13 @@ def assumed_plan(experiment: Experiment) -> Plan:
 def make_plan(experiment: Experiment, corpus: Corpus, machine: Machine, factors: TimeFactors | None = None) -> Plan:
     """Return a new plan. Without `factors`, those of a usual machine are assumed.
 
-    Networks are larger than usual if that leaves time for the most steps of all models, and smaller if trainings would
-    be short.
+    Networks are larger than usual if that leaves time for the most steps of all models. They are smaller if trainings
+    would read too few words, for lack of time.
     """
     usual, *sizes = sizes_for(corpus)
     plan = _make_plan(experiment, corpus, machine, factors, usual)
-    if prefers_small_networks(corpus, _epochs(corpus, plan.steps)):
-        return _make_plan(experiment, corpus, machine, factors, SHORT_SIZE)
+    if not plan.has_most_steps and reads_few_words(corpus, _epochs(corpus, plan.steps)):
+        return _make_plan(experiment, corpus, machine, factors, REDUCED_SIZE)
     for size in sizes:
         larger = _make_plan(experiment, corpus, machine, factors, size) if plan.has_most_steps else plan
         if larger.has_most_steps:

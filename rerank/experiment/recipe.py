@@ -66,8 +66,11 @@ USUAL_SIZE = Architecture().hidden_size
 SIZES = {USUAL_SIZE: 0, 512: 1_000_000, 1_024: 4_000_000}
 """`hidden_size` of networks, with the minimum target words of an epoch for each. These numbers are estimates."""
 
-SHORT_SIZE, SHORT_WORDS = 160, 1_200_000
-"""`hidden_size` of networks if those of the usual size would read fewer target words in training, and this limit."""
+REDUCED_SIZE = 160
+"""`hidden_size` of networks if those of the usual size would read fewer than `MIN_WORDS` target words in training."""
+
+MIN_WORDS = 1_200_000
+"""Minimum target words of a training, with all epochs, for networks of the usual size. This number is an estimate."""
 
 FIRST, SECOND = "attend-after", "gnmt"
 """Presets of the first and of the second model of a direction.
@@ -75,11 +78,17 @@ FIRST, SECOND = "attend-after", "gnmt"
 The second model has another architecture and therefore makes other errors.
 """
 
-SHORT, SHORT_DROPOUT = 5, 0.15
-"""Epochs below which a training on a larger corpus is short, and the dropout of short trainings."""
+SHORT = 5
+"""Epochs below which a training on a larger corpus is short."""
 
-MAX_PAIRS, SHORT_SETTINGS = 500_000, {"batch_size": 16, "learning_rate": 0.005}
-"""Settings of short trainings that read at most so many sentence pairs in all epochs together."""
+SHORT_DROPOUT = 0.15
+"""Dropout of short trainings."""
+
+FEW_UPDATES: dict[str, Any] = {"batch_size": 16, "learning_rate": 0.005}
+"""Settings of short trainings that read at most `MAX_PAIRS` pairs, and of networks of the size `REDUCED_SIZE`."""
+
+MAX_PAIRS = 500_000
+"""Maximum sentence pairs of a training, with all epochs, that has the settings `FEW_UPDATES`. This is an estimate."""
 
 CANDIDATES, MIN_PAIRS_JOINING, MAX_UNKNOWN_JOINING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
@@ -184,11 +193,9 @@ def find_recipe(
     names = sorted(epochs, key=lambda name: (name in others, not name.endswith("-2"), list(LABELS).index(name)))
     joins = scope.translations and _joins(corpus)
     values = dict.fromkeys(LABELS, JOINED_VALUES if joins else ALONE_VALUES) | dict.fromkeys(others, OTHER_VALUES)
-    models = {name: _settings(corpus, name, epochs, joins) for name in names if name != LANGUAGE_MODEL}
+    models = {name: _settings(corpus, name, epochs, joins, size) for name in names if name != LANGUAGE_MODEL}
     if LANGUAGE_MODEL in epochs:
-        models[LANGUAGE_MODEL] = _language_model(corpus, epochs[LANGUAGE_MODEL])
-    if size != USUAL_SIZE:
-        models = {name: settings | _sized(size) for name, settings in models.items()}
+        models[LANGUAGE_MODEL] = _language_model(corpus, epochs[LANGUAGE_MODEL], size)
     features = {label: f"neural:{name}[{values[name]}]" for name, label in LABELS.items() if name in models}
     late = [LABELS[name] for name in LABELS if name in models and (name == BACKWARD or not scope.whole_lists)]
     fine_tuned = any("fine_tuning_epochs" in settings for settings in models.values())
@@ -258,9 +265,9 @@ def sizes_for(corpus: Corpus) -> list[int]:
     return [USUAL_SIZE] if is_small(corpus) else [size for size, words in SIZES.items() if _words(corpus) >= words]
 
 
-def prefers_small_networks(corpus: Corpus, epochs: Mapping[str, float]) -> bool:
-    """Return whether trainings on a larger corpus are so short that smaller networks learn more in the same time."""
-    return not is_small(corpus) and _shortest(epochs) * _words(corpus) < SHORT_WORDS
+def reads_few_words(corpus: Corpus, epochs: Mapping[str, float]) -> bool:
+    """Return whether a training on a larger corpus has too few words for networks of the usual size."""
+    return not is_small(corpus) and _shortest(epochs) * _words(corpus) < MIN_WORDS
 
 
 def _shortest(epochs: Mapping[str, float]) -> float:
@@ -269,7 +276,9 @@ def _shortest(epochs: Mapping[str, float]) -> float:
 
 
 def _sized(size: int) -> dict[str, int]:
-    """Return the settings of networks of a size. Small ones have word vectors of the usual size."""
+    """Return the settings of networks of a size. Those of a reduced size have word vectors of the usual size."""
+    if size == USUAL_SIZE:
+        return {}
     return {"hidden_size": size, "embedding_size": max(Architecture().embedding_size, size // 2)}
 
 
@@ -280,10 +289,10 @@ def _joins(corpus: Corpus) -> bool:
     return corpus.is_known or enough
 
 
-def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: bool) -> dict[str, Any]:
+def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: bool, size: int) -> dict[str, Any]:
     """Return the table of a model. `epochs` are those of all models."""
     second, small = name.endswith("-2"), is_small(corpus)
-    sizes = SMALL if small else LARGE | _by_length(corpus, epochs)
+    sizes = SMALL if small else LARGE | _sized(size) | _short_settings(corpus, epochs, size)
     batches = corpus.pairs / sizes.get("batch_size", Training().batch_size)
     preset = SECOND if second else FIRST
     settings: dict[str, Any] = {"preset": preset, **_length(epochs[name], batches), "lexicon": "bias", **sizes}
@@ -300,18 +309,18 @@ def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: boo
     return settings | ({"backward": True} if name == BACKWARD else {})
 
 
-def _by_length(corpus: Corpus, epochs: Mapping[str, float]) -> dict[str, Any]:
+def _short_settings(corpus: Corpus, epochs: Mapping[str, float], size: int) -> dict[str, Any]:
     """Return the settings on a larger corpus that depend on the shortest training of a translation model."""
     shortest = _shortest(epochs)
-    if shortest > SHORT - ROUNDING:
-        return {}
-    return {"dropout": SHORT_DROPOUT} | (SHORT_SETTINGS if shortest * corpus.pairs <= MAX_PAIRS else {})
+    short = shortest < SHORT - ROUNDING
+    few = size == REDUCED_SIZE or (short and shortest * corpus.pairs <= MAX_PAIRS)
+    return (FEW_UPDATES if few else {}) | ({"dropout": SHORT_DROPOUT} if short else {})
 
 
-def _language_model(corpus: Corpus, epochs: float) -> dict[str, Any]:
+def _language_model(corpus: Corpus, epochs: float, size: int) -> dict[str, Any]:
     """Return the table of the language model."""
     read, subwords = corpus_of(corpus, LANGUAGE_MODEL), {"bpe": corpus.subwords} if corpus.subwords else {}
-    sizes = SMALL if is_small(read) else LARGE | LSTM
+    sizes = SMALL if is_small(read) else LARGE | LSTM | _sized(size)
     batches = read.pairs / sizes.get("batch_size", Training().batch_size)
     return {"preset": "lstm-lm", **_length(epochs, batches), **sizes, **subwords}
 

@@ -29,8 +29,8 @@ from rerank.experiment.plan import (
 )
 from rerank.experiment.recipe import (
     MODELS,
+    REDUCED_SIZE,
     SCOPES,
-    SHORT_SIZE,
     SHORTLIST,
     SIZES,
     SMALL_STEPS,
@@ -227,8 +227,15 @@ def test_networks_grow_if_there_is_time_left(
 
 def test_networks_are_small_if_trainings_are_short(experiment: Experiment) -> None:
     short, long = (plan_of(experiment, minutes) for minutes in (10, 60))
-    assert {settings["hidden_size"] for settings in short.recipe.models.values()} == {short.size} == {SHORT_SIZE}
+    assert {settings["hidden_size"] for settings in short.recipe.models.values()} == {short.size} == {REDUCED_SIZE}
     assert long.size == USUAL_SIZE and not any("hidden_size" in settings for settings in long.recipe.models.values())
+
+
+def test_networks_of_short_sentences_have_the_usual_size_if_there_is_time(experiment: Experiment) -> None:
+    """The most epochs of such a corpus have few words."""
+    corpus = replace(CORPUS, pairs=13_000, target=replace(SIDE, words=50_000))
+    sizes = [make_plan(limited(experiment, minutes=minutes), corpus, Machine("cpu", 2)).size for minutes in (6, 10**6)]
+    assert sizes == [REDUCED_SIZE, USUAL_SIZE]
 
 
 def test_small_corpora_have_their_own_size(experiment: Experiment) -> None:
@@ -272,14 +279,14 @@ def slow(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> Experiment:
 
 def test_small_networks_are_measured_too(slow: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan has the factors of the networks that it trains."""
-    factors = {USUAL_SIZE: TimeFactors(1.0), SHORT_SIZE: TimeFactors(0.9)}
+    factors = {USUAL_SIZE: TimeFactors(1.0), REDUCED_SIZE: TimeFactors(0.9)}
 
     def measure(*_: object, size: int = USUAL_SIZE) -> TimeFactors:
         return factors[size]
 
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", measure)
     monkeypatch.setattr("rerank.experiment.plan.inspect_corpus", lambda *_: CORPUS)
-    for minutes, size in ((10, SHORT_SIZE), (60, USUAL_SIZE)):
+    for minutes, size in ((10, REDUCED_SIZE), (60, USUAL_SIZE)):
         plan = found(limited(slow, minutes=minutes))
         assert (plan.size, plan.factors) == (size, factors[size])
 
@@ -322,7 +329,9 @@ def test_report_lines_of_a_plan(experiment: Experiment) -> None:
     first, *models = plan_lines(replace(plan, steps={"left-to-right": 3, "right-to-left-2": 2}))
     assert first.startswith("planned for 10 min: 2 models, about ")
     assert models == ["right-to-left-2: gnmt, 0.87 epochs", "left-to-right: attend-after, 1.3 epochs"]
-    assert plan_lines(replace(plan, size=512, steps={"left-to-right": 3}))[1].endswith("1.3 epochs, hidden_size 512")
+    assert plan_lines(replace(plan, size=REDUCED_SIZE, steps={"left-to-right": 3}))[1].endswith(
+        "1.3 epochs, hidden_size 160"
+    )
     none = replace(plan, steps={})
     assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
     assert plan_lines(replace(none, most_apply_seconds=5)) == [

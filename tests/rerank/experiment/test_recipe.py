@@ -23,6 +23,7 @@ from rerank.experiment.file import read_experiment, with_recipe
 from rerank.experiment.recipe import (
     CANDIDATES,
     EPOCHS,
+    FEW_UPDATES,
     LANGUAGE_MODEL,
     LARGE,
     MAX_EPOCHS,
@@ -30,11 +31,11 @@ from rerank.experiment.recipe import (
     MAX_PAIRS,
     MIN_UPDATES,
     MODELS,
+    REDUCED_SIZE,
     SCOPES,
     SECOND,
     SHORT,
     SHORT_DROPOUT,
-    SHORT_SETTINGS,
     SHORTLIST,
     SMALL,
     SMALL_EPOCHS,
@@ -161,7 +162,7 @@ def test_a_fraction_of_an_epoch_is_a_number_of_updates() -> None:
 
 
 def test_the_shortest_training_decides_whether_trainings_are_short() -> None:
-    short = SHORT_SETTINGS | {"dropout": SHORT_DROPOUT}
+    short = FEW_UPDATES | {"dropout": SHORT_DROPOUT}
     mixed, long = (find_recipe(corpus(30_000), {MODELS[0]: SHORT, MODELS[1]: SHORT - less}).models for less in (0.5, 0))
     assert all(settings.items() >= short.items() for settings in mixed.values())
     assert not any(short.keys() & settings.keys() for settings in long.values())
@@ -170,7 +171,19 @@ def test_the_shortest_training_decides_whether_trainings_are_short() -> None:
 def test_short_trainings_of_many_pairs_only_have_less_dropout() -> None:
     few, many = (find_recipe(corpus(pairs), {MODELS[0]: 1}).models[MODELS[0]] for pairs in (MAX_PAIRS, MAX_PAIRS + 1))
     assert few["dropout"] == many["dropout"] == SHORT_DROPOUT
-    assert few.items() >= SHORT_SETTINGS.items() and not SHORT_SETTINGS.keys() & many.keys()
+    assert few.items() >= FEW_UPDATES.items() and not FEW_UPDATES.keys() & many.keys()
+
+
+def test_small_networks_have_the_settings_of_few_updates_in_all_lengths() -> None:
+    for epochs in (SHORT - 1, SHORT):
+        settings = find_recipe(corpus(30_000), {MODELS[0]: epochs}, size=REDUCED_SIZE).models[MODELS[0]]
+        assert settings.items() >= {**FEW_UPDATES, "hidden_size": REDUCED_SIZE, "embedding_size": 128}.items()
+        assert ("dropout" in settings) == (epochs < SHORT)
+
+
+def test_small_corpora_have_networks_of_their_own_size() -> None:
+    small = corpus(6_000)
+    assert find_recipe(small, {MODELS[0]: 8}, size=512) == find_recipe(small, {MODELS[0]: 8})
 
 
 def test_the_length_of_a_language_model_does_not_make_trainings_short() -> None:
@@ -180,7 +193,7 @@ def test_the_length_of_a_language_model_does_not_make_trainings_short() -> None:
         for epochs in (SHORT - 1, SHORT)
     )
     assert short[LANGUAGE_MODEL] == long[LANGUAGE_MODEL]
-    assert not SHORT_SETTINGS.keys() & long[MODELS[0]].keys()
+    assert not FEW_UPDATES.keys() & long[MODELS[0]].keys()
 
 
 def test_smaller_scopes_save_time() -> None:
