@@ -64,14 +64,13 @@ def add_choices(parser: Container, nbest: str) -> None:
 def add_confidence(parser: argparse.ArgumentParser) -> Container:
     """Declare options for the confidence of choices in a group of their own, and return the group."""
     group = parser.add_argument_group("confidence estimation")
-    add, read, write = declarers(group)
+    _, read, write = declarers(group)
     write(
         "--confidence",
         help="additional output, one line per source sentence: expected score of the translation in the tuning metric "
         "(0 to 100), a tab, and the probability that the translation is better than Moses' (empty if both are equal or "
         "Moses' translation is not in the list)",
     )
-    add("--keep-unless", help=argparse.SUPPRESS)  # removed, see `read_outputs`
     read(
         "--moses-output",
         default="",
@@ -91,9 +90,6 @@ def read_outputs(arguments: argparse.Namespace) -> Any:
 
     if arguments.nbest_size and not arguments.nbest:
         raise InputError("--nbest-size needs --nbest, the list that it cuts")
-    if arguments.keep_unless is not None:
-        instead = "Use --confidence, which writes the probability that each change helped"
-        raise InputError(f"--keep-unless was removed, it gained nothing in cross-validation. {instead}")
     return Outputs(arguments.output, arguments.nbest, arguments.nbest_size, arguments.confidence)
 
 

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "files",
         nargs="+",
-        help="n-best lists, texts, weights, n-gram models and word alignments, or folders of such files (without "
-        "subfolders and hidden files)",
+        help="n-best lists, texts (parallel or monolingual), weights, n-gram models and word alignments, or folders of "
+        "such files (without hidden files; of subfolders, only those with models of transformers)",
     )
     write("--output", default="experiment.toml", help="experiment file, - for stdout (default: %(default)s)")
 

@@ -22,4 +22,4 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"\n{title}: settings and defaults (for --set, or keys next to the preset in an experiment file):")
         for name, value in asdict(defaults).items():
             text = str(value).lower() if isinstance(value, bool) else ",".join(value) if value == () else value
-            print(f"  {name + '=' + str(text):<24}{' | '.join(CHOICES.get(name, ()))}".rstrip())
+            print(f"  {name + '=' + str(text):<26}{' | '.join(CHOICES.get(name, ()))}".rstrip())

@@ -80,7 +80,7 @@ def measure_factors(
     request, lengths = TrainingRequest(table["preset"], settings=settings), _lengths(experiment.train)
     if not len(lengths):
         return None
-    log.info("measure the speed of this machine")
+    log.info("measure the speed of this machine" + (f" with hidden_size {size}" if size != USUAL_SIZE else ""))
     make_folder(experiment.output)
     jobs = machine.jobs_of(len(models_of(corpus)))
     with locked(experiment.output):

@@ -145,15 +145,6 @@ def test_the_output_has_one_line_per_sentence(command: Command, fitted: Any, tmp
     assert {each.helped is None for each in expected} == {True, False}
 
 
-def test_the_removed_option_keep_unless_is_an_error(command: Command, fitted: Any, tmp_path: Path) -> None:
-    rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--output", tmp_path / "o"]
-    for folder in (rerank, ["apply", tmp_path, fitted.nbest, "--source", fitted.reference]):
-        status, out, err = command(*folder, "--keep-unless", 0.5)
-        assert (status, out, err.count("\n")) == (2, b"", 1)
-        assert "--keep-unless was removed, it gained nothing in cross-validation. Use --confidence, which" in err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_estimates_compare_with_the_moses_output(
     command: Command, fitted: Any, write: Callable[..., Path], tmp_path: Path
 ) -> None:
