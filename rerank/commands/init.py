@@ -9,9 +9,10 @@ EXAMPLES = """\
   moses-rerank init data/
   moses-rerank init dev.nbest.gz dev.de dev.en test.nbest.gz test.de train.de train.en moses.ini lm.arpa.gz
 
-`init` inspects the files, infers the role of each file from its content and reports it. File names are used only to
-find the n-best list of the dev set: it is the list with a word such as `dev`, `tune` or `val` in its name. If no name
-has such a word, the only list with a source and a reference and without a word such as `test` or `eval` is used.
+`init` inspects the files, infers the role of each file from its content and reports it. File names only name test sets,
+exclude monolingual texts named like a set, and show the n-best list of the dev set: it is the list with a word such as
+`dev`, `tune` or `val` in its name. If no name has such a word, the only list with a source and a reference and without
+a word such as `test` or `eval` is used.
 The next step is `moses-rerank run experiment.toml`."""
 
 

@@ -54,7 +54,7 @@ def stages_of(
         experiment: the experiment.
         resources: device, precision and cache of features.
         link: whether the reranker links to its models and tables instead of copying them.
-        corpus: size of the corpus if its files do not exist yet.
+        corpus: sizes of the corpus. If None, they are counted.
         factors: time factors of the machine, if they were measured.
         compared: models whose translations are compared with those of Moses before the lists are scored.
     """
@@ -75,7 +75,7 @@ def stages_of(
 
 
 def _spell_out(experiment: Experiment) -> Stage:
-    """Write an experiment file that names the models and features that were chosen by default."""
+    """Return the stage that writes an experiment file with the models and features that were chosen by default."""
     output = experiment.result("experiment.toml")
     write = partial(write_text, output, experiment.text)
     return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT)
@@ -165,12 +165,8 @@ def _compare(
 
 def _tune(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that tunes the weights. Its outputs are the weights and the gain."""
-    start, entry, weights, gain = (
-        experiment.initial_weights,
-        experiment.tuning,
-        experiment.weights,
-        experiment.result(GAIN),
-    )
+    entry, start = experiment.tuning, experiment.initial_weights
+    weights, gain = experiment.weights, experiment.result(GAIN)
     dev, other = experiment.lists("dev"), experiment.lists(SELECTION) if experiment.selection else None
 
     def action() -> None:
@@ -198,22 +194,34 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) 
     Moses' translations are its output if the experiment names one, otherwise the candidates with the highest totals.
     For a sentence without candidates both systems have the line of Moses' output, or an empty line.
     """
-    scored, output = experiment.scored(name), files.moses_output
+    scored, weights, output = experiment.scored(name), experiment.weights, files.moses_output
     moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
-    if output:
-        lines = read_moses_output(output, files.source, experiment.tuning.filters.marks).lines
-        replacements = Replacements(len(lines), lines=lines)
-        decode = partial(write_text, moses, "".join(f"{line}\n" for line in lines))
-    else:
-        replacements = read_replacements(files.source, None, "blank")
-        decode = partial(choose_by_total, files.nbest, replacements, moses)
-    choice = partial(choose_by_weights, scored, experiment.weights, replacements, Outputs(ours))
-    inputs, work = (scored, files.source, experiment.weights, output), costs.choosing(name)
-    by_moses = (output or files.nbest, files.source)
+    marks, work = experiment.tuning.filters.marks, costs.choosing(name)
+    moses_work = SHORT if output else work
+
+    def write_moses() -> None:
+        replacements = _replacements(files, marks)
+        if replacements.lines is None:
+            choose_by_total(files.nbest, replacements, moses)
+        else:
+            write_text(moses, "".join(f"{line}\n" for line in replacements.lines))
+
+    def write_reranked() -> None:
+        choose_by_weights(scored, weights, _replacements(files, marks), Outputs(ours))
+
+    by_moses, by_weights = (output or files.nbest, files.source), (scored, files.source, weights, output)
     return [
-        Stage(_of("select Moses' choices", name), by_moses, None, (moses,), decode, work=SHORT if output else work),
-        Stage(f"rerank {name}", inputs, None, (ours,), choice, work=work),
+        Stage(_of("select Moses' choices", name), by_moses, None, (moses,), write_moses, work=moses_work),
+        Stage(f"rerank {name}", by_weights, None, (ours,), write_reranked, work=work),
     ]
+
+
+def _replacements(files: NbestFiles, marks: bool) -> Replacements:
+    """Return the lines for sentences without candidates: those of Moses' output, or empty lines."""
+    if not files.moses_output:
+        return read_replacements(files.source, None, "blank")
+    lines = read_moses_output(files.moses_output, files.source, marks).lines
+    return Replacements(len(lines), lines=lines)
 
 
 def _ablate(experiment: Experiment, costs: Costs) -> list[Stage]:
@@ -345,18 +353,15 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         *(path for each in candidates for path in each.paths), parts.shortlist,
         parts.shortlist_weights,
     )  # fmt: skip
-    settings = [
-        [request.identity for request in requests],
-        [name for name, _ in parts.reports],
-        link,
-        [os.path.basename(path) for path in (train.target, *counted)],
-    ]
-    if folders := [request.folder for request in requests if runs_code(request.text)]:
-        settings.append(folders)
-    if parts.input_filter:
-        settings.append(parts.input_filter)
-    if candidates:
-        settings.append([each.identity for each in candidates])
+    settings = {
+        "features": [request.identity for request in requests],
+        "reports": [name for name, _ in parts.reports],
+        "link": link,
+        "names": [os.path.basename(path) for path in (train.target, *counted)],
+        "code": [request.folder for request in requests if runs_code(request.text)],
+        "input_filter": parts.input_filter,
+        "candidates": [each.identity for each in candidates],
+    }
 
     def make(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left an incomplete folder

@@ -23,7 +23,7 @@ class Work:
 
     Attributes:
         kind: the time of a stage first corrects the expected time of other stages of this kind.
-        seconds: expected seconds on one core.
+        seconds: expected seconds on the machine of the run.
         done: fraction that an earlier run has already done.
     """
 
@@ -55,7 +55,7 @@ class _Timing(Generic[Step]):
     Attributes:
         stage: the stage.
         work: its expected work.
-        began: time at the begin.
+        began: time at the start.
         start: time of the first report of the stage.
         last: time of the last report with a new fraction.
         done: progress at that time, or None before the first report.
@@ -205,7 +205,7 @@ class Clock(Generic[Step]):
 
 
 def _expected(stage: Timed, ratios: Mapping[str, float]) -> float:
-    """Return the expected seconds of a stage from its begin, corrected by the ratio of its kind."""
+    """Return the expected seconds of a stage from its start, corrected by the ratio of its kind."""
     return stage.work.seconds * (1 - stage.work.done) * ratios[stage.work.kind] if stage.work else 0.0
 
 

@@ -40,7 +40,7 @@ class Side:
     Attributes:
         words: running words of the training text.
         vocabulary: distinct words that are frequent enough for the vocabulary of a word-level model.
-        letters: distinct characters in all words.
+        characters: distinct characters in all words.
         unknown: fraction of the running words of dev that are not in the vocabulary, 0 … 1.
         subwords_per_word: number of subwords per running word of the training text, assumed if models have whole
             words. It only changes the expected time, so it does not count in comparisons.
@@ -48,7 +48,7 @@ class Side:
 
     words: int
     vocabulary: int
-    letters: int
+    characters: int
     unknown: float
     subwords_per_word: float = field(default=SUBWORDS, compare=False)
 
@@ -125,7 +125,7 @@ class Corpus:
         sides = (self.source, self.target)
         if self.is_known and max(side.vocabulary for side in sides) <= MAX_VOCABULARY:
             return 0
-        return max(min(NUM_SUBWORDS, self.pairs // 2), *(2 * side.letters for side in sides))
+        return max(min(NUM_SUBWORDS, self.pairs // 2), *(2 * side.characters for side in sides))
 
 
 def inspect_corpus(train: ParallelFiles, dev: ParallelFiles, monolingual: str = "") -> Corpus:
@@ -204,7 +204,7 @@ def _side(training: Counter[str], dev: Counter[str]) -> Side:
     known = {word for word, count in training.items() if count >= Training().min_frequency}
     unknown = sum(count for word, count in dev.items() if word not in known) / max(1, dev.total())
     characters = len({character for word in training for character in word})
-    return Side(words=training.total(), vocabulary=len(known), letters=characters, unknown=unknown)
+    return Side(words=training.total(), vocabulary=len(known), characters=characters, unknown=unknown)
 
 
 def _subwords_per_word(counts: Counter[str], number: int) -> float:

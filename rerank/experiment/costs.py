@@ -24,7 +24,6 @@ from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input, read_start_of, version_of
 from rerank.experiment.clock import Work
 from rerank.experiment.corpus import MONOLINGUAL, count_monolingual
-from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.recipe import SHORTLIST
 from rerank.experiment.stages import trainings_of
@@ -333,7 +332,7 @@ class Costs:
         return self._experiment.tuning.fold_settings.folds or FOLDS
 
     def _listed(self, name: str) -> ListSize:
-        files: NbestFiles = self._experiment.sets[name]
+        files = self._experiment.sets[name]
         return list_size(files.nbest, files.source)
 
     def _merged(self, name: str, shortlist: int = 0) -> ListSize:

@@ -115,7 +115,7 @@ def read_back_translation(table: dict[str, Any], unplanned: bool) -> bool:
 
 
 def read_monolingual(
-    table: dict[str, Any], folder: Path, requests: Mapping[str, TrainingRequest], unplanned: bool
+    table: dict[str, Any], folder: Path, requests: Mapping[str, TrainingRequest], unplanned: bool, translates: bool
 ) -> str:
     """Return the path of the monolingual text in the table of a corpus, or an empty string.
 
@@ -124,6 +124,7 @@ def read_monolingual(
         folder: base folder of relative paths.
         requests: the models of the experiment, by name.
         unplanned: whether models are still to be chosen.
+        translates: whether forward models train on it.
 
     Raises:
         InputError: the value is no path, no model trains on the text, a forward model trains on it and no model is a
@@ -132,7 +133,6 @@ def read_monolingual(
     text = str(folder / path_of(table, "monolingual", "train.")) if "monolingual" in table else ""
     if unplanned:
         return text
-    translates = read_back_translation(table, unplanned)
     trained = [
         name
         for name, each in requests.items()
@@ -219,13 +219,13 @@ def read_pretrained(
     """
     requests = []
     for name, value in table.items():
-        place = f"pretrained.{name}"
-        entry = as_table(value, place)
-        check_keys(entry, ("model", "candidates"), f"{place}.")
+        key = f"pretrained.{name}"
+        entry = as_table(value, key)
+        check_keys(entry, ("model", "candidates"), f"{key}.")
         model = entry.get("model")
         if not isinstance(model, str) or not is_pretrained(model):
-            raise InputError(f"{place}.model: expected a folder as in hf:DIR, found {model!r}")
-        with at(f"{place}: "):
+            raise InputError(f"{key}.model: expected a folder as in hf:DIR, found {model!r}")
+        with at(f"{key}: "):
             require_transformers()
             from features.models.pretrained.form import with_form  # imports the packages
 
@@ -268,9 +268,11 @@ def _set(table: dict[str, Any], prefix: str, folder: Path) -> NbestFiles:
     references = table.get("reference", [])
     if not isinstance(references, list) or ("reference" in table and not references):
         references = [path_of(table, "reference", prefix)]
+    if wrong := [path for path in references if not isinstance(path, str)]:
+        raise InputError(f"{prefix}reference: expected paths, found {wrong[0]!r}")
     return NbestFiles(
         source=str(folder / path_of(table, "source", prefix)),
-        reference=tuple(str(folder / str(path)) for path in references),
+        reference=tuple(str(folder / path) for path in references),
         nbest=str(folder / path_of(table, "nbest", prefix)),
         moses_output=str(folder / path_of(table, MOSES_OUTPUT, prefix)) if MOSES_OUTPUT in table else "",
     )

@@ -126,10 +126,11 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
     models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
     requests = {name: entry.request for name, entry in models.items()}
+    back_translation = read_back_translation(corpus, unplanned is not None)
     return Experiment(
         train=train,
-        monolingual=read_monolingual(corpus, folder, requests, unplanned is not None),
-        back_translation=read_back_translation(corpus, unplanned is not None),
+        monolingual=read_monolingual(corpus, folder, requests, unplanned is not None, back_translation),
+        back_translation=back_translation,
         dev=dev,
         selection=read_set(values[SELECTION], SELECTION, folder) if SELECTION in values else None,
         tests=read_tests(values.get("test", []), folder),

@@ -36,7 +36,7 @@ BUSY = 0.2
 SPEED_FOLDER = ".speed-"
 """Prefix of the temporary folder of a measurement, in the folder of results."""
 
-_NO_SETTINGS = ("preset", "candidates", "translate_with", "right_to_left", "backward")
+_NO_SETTINGS = ("preset", "candidates")
 """Keys of a model that are not settings of its training."""
 
 
@@ -65,9 +65,9 @@ def measure_factors(
     """Measure the time factors. The result is None if the corpus has only long lines.
 
     Training and scoring are measured with the first model and the settings of a short training, in as many processes as
-    models train in at most. These factors are assumed for larger networks, other models and larger batches, too. Lists
-    are measured by reading the first lines of that of dev and computing BLEU of the candidates. That factor is assumed
-    for tuning, too.
+    models can train at a time. The same factors are assumed for larger networks, other models and larger batches. For
+    lists, the first lines of the list of dev are read and BLEU of the candidates is computed. This factor is also
+    assumed for tuning.
 
     Args:
         experiment: an experiment whose models are still to be chosen.
@@ -123,7 +123,8 @@ def _list_factor(experiment: Experiment, path: str) -> float:
     """Return the time factor of lists. `path` is that of a file to write."""
     with open_input(experiment.dev.nbest) as whole, open(path, "wb") as part:
         part.writelines(islice(whole, CANDIDATES))
-    lists, metric, began = replace(experiment.lists("dev"), nbest=[path]), Metric("bleu"), time.perf_counter()
+    lists, metric = replace(experiment.lists("dev"), nbest=[path]), Metric("bleu")
+    began = time.perf_counter()
     count = len(lists.read(metric).statistics)
     return (time.perf_counter() - began) / ((READ + METRIC) * count)
 

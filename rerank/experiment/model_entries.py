@@ -114,8 +114,8 @@ class ModelEntry:
     group: str = ""
 
     @property
-    def subwords(self) -> tuple[Any, ...]:
-        """Settings of vocabulary and target order that models which translate together must share."""
+    def shared_settings(self) -> tuple[Any, ...]:
+        """Settings of vocabulary and target order, which must be equal in models that translate together."""
         _, training = self.request.resolve()
         return (
             training.vocabulary_size,
@@ -126,34 +126,37 @@ class ModelEntry:
         )
 
 
-def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
+def read_model(entry: Any, key: str, train: ParallelFiles) -> ModelEntry:
     """Read the table of a model that is trained on a corpus.
 
     Args:
         entry: the table.
-        place: its key, for messages.
+        key: its key, for messages.
         train: the corpus.
 
     Raises:
         InputError: no preset, an unknown setting, incompatible settings, or a corpus without data that a setting needs.
     """
     if not isinstance(entry, dict) or not isinstance(entry.get("preset"), str):
-        raise InputError(f"{place}: expected a table with a preset")
+        raise InputError(f"{key}: expected a table with a preset")
     settings = dict(entry)
-    for key in settings:
-        if "-" in key and key in RENAMED:
-            raise InputError(f"{place}: unknown key {key}. It is now {RENAMED[key]}")
+    for setting in settings:
+        if "-" in setting and setting in RENAMED:
+            raise InputError(f"{key}: unknown key {setting}. It is now {RENAMED[setting]}")
     if isinstance(settings.get("candidates"), str):
-        raise InputError(f"{place}.candidates: expected a number. The key for the name of a model is translate_with")
-    preset, pretrained = settings.pop("preset"), str(settings.pop("pretrained_model", ""))
+        raise InputError(f"{key}.candidates: expected a number. The key for the name of a model is translate_with")
+    preset, pretrained = settings.pop("preset"), settings.pop("pretrained_model", "")
+    if not isinstance(pretrained, str):
+        expected = "expected the name of a model or a folder"
+        raise InputError(f"{key}.pretrained_model: {expected}, found {pretrained!r}")
     candidates, leader = settings.pop("candidates", 0), settings.pop("translate_with", None)
     switches = {}
-    for key in ("backward", "right_to_left", "paper_sizes"):
-        value = switches[key] = settings.pop(key, False)
+    for switch in ("backward", "right_to_left", "paper_sizes"):
+        value = switches[switch] = settings.pop(switch, False)
         if not isinstance(value, bool):
-            raise InputError(f"{place}.{key}: expected true or false, found {value!r}")
+            raise InputError(f"{key}.{switch}: expected true or false, found {value!r}")
     request = TrainingRequest(preset, **switches, settings=settings)
-    with at(f"{place}: "):
+    with at(f"{key}: "):
         request.check(pretrained)
         request.check_corpus(request.reads(train))
         if request.language_model and (leader is not None or "candidates" in entry):
@@ -166,7 +169,7 @@ def read_model(entry: Any, place: str, train: ParallelFiles) -> ModelEntry:
                 raise InputError(f"candidates: with translate_with, give the number in the entry of {leader!r}")
             return ModelEntry(request, pretrained, group=leader)
         if "candidates" in entry:
-            check_candidates(candidates, place.removeprefix("models."), request.backward)
+            check_candidates(candidates, key.removeprefix("models."), request.backward)
     return ModelEntry(request, pretrained, candidates)
 
 
@@ -203,7 +206,7 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
             together.setdefault(entry.group or name, []).append(name)
     for group, names in together.items():
         for name in names:
-            if models[name].subwords != models[names[0]].subwords:
+            if models[name].shared_settings != models[names[0]].shared_settings:
                 fault = f"{names[0]} and {name} predict different words, or in a different order"
                 raise InputError(
                     f"models.{group}: candidates: {fault}, and cannot translate together. Give each its own number"

@@ -136,8 +136,7 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
         requested = (unplanned.minutes, unplanned.apply_seconds, corpus)
         if (plan.minutes, plan.most_apply_seconds, plan.corpus) == requested:
             log.info(f"{path}: the plan of an earlier run is used. Remove this file for a new plan")
-            joins = any(scope.translations for scope in _scopes(experiment))
-            return plan if joins else _without_translations(plan)
+            return plan
     if make_plan(experiment, corpus, machine, SLOW).is_full:
         return make_plan(experiment, corpus, machine)
     plan = make_plan(experiment, corpus, machine, measure_factors(experiment, corpus, machine))
@@ -145,6 +144,11 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
         factors = measure_factors(experiment, corpus, machine, size=REDUCED_SIZE)
         plan = _make_plan(experiment, corpus, machine, factors, REDUCED_SIZE)
     return plan
+
+
+def usable_plan(experiment: Experiment, plan: Plan) -> Plan:
+    """Return the plan, without translations of models if a feature is for the decoder's own candidates only."""
+    return plan if any(scope.translations for scope in _scopes(experiment)) else _without_translations(plan)
 
 
 def assumed_plan(experiment: Experiment) -> Plan:
@@ -160,10 +164,11 @@ def make_plan(experiment: Experiment, corpus: Corpus, machine: Machine, factors:
     """
     usual, *sizes = sizes_for(corpus)
     plan = _make_plan(experiment, corpus, machine, factors, usual)
-    if not plan.has_most_steps and reads_few_words(corpus, _epochs(corpus, plan.steps)):
-        return _make_plan(experiment, corpus, machine, factors, REDUCED_SIZE)
+    if not plan.has_most_steps:
+        few = reads_few_words(corpus, _epochs(corpus, plan.steps))
+        return _make_plan(experiment, corpus, machine, factors, REDUCED_SIZE) if few else plan
     for size in sizes:
-        larger = _make_plan(experiment, corpus, machine, factors, size) if plan.has_most_steps else plan
+        larger = _make_plan(experiment, corpus, machine, factors, size)
         if larger.has_most_steps:
             plan = larger
     return plan

@@ -266,7 +266,7 @@ def sizes_for(corpus: Corpus) -> list[int]:
 
 
 def reads_few_words(corpus: Corpus, epochs: Mapping[str, float]) -> bool:
-    """Return whether a training on a larger corpus has too few words for networks of the usual size."""
+    """Return whether there is no training on a larger corpus, or too short a one for networks of the usual size."""
     return not is_small(corpus) and _shortest(epochs) * _words(corpus) < MIN_WORDS
 
 

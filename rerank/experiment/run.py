@@ -17,7 +17,7 @@ from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.experiment import Experiment, Unplanned
 from rerank.experiment.filtering import filter_inputs
 from rerank.experiment.machine import Machine
-from rerank.experiment.plan import Plan, apply_plan, find_plan, plan_lines, with_all_models, write_plan
+from rerank.experiment.plan import Plan, apply_plan, find_plan, plan_lines, usable_plan, with_all_models, write_plan
 from rerank.experiment.stages import RECORD, Stage, run_stages
 from rerank.reranker.make import gains
 from rerank.systems.comparison import COMPARISON, Comparison
@@ -65,8 +65,10 @@ def run_experiment(
     try_features(everything, resources)
     if experiment.unplanned:
         plan = find_plan(experiment, machine)
-        planned = _Planned(experiment.unplanned, plan, experiment.output / COMPARISON, resources, link)
-        for line in plan_lines(plan):
+        # The stored plan keeps the translations, for a later run without such a feature.
+        usable = usable_plan(experiment, plan)
+        planned = _Planned(experiment.unplanned, usable, experiment.output / COMPARISON, resources, link)
+        for line in plan_lines(usable):
             log.info(line)
         experiment, stages, revise = planned.experiment, planned.stages(), planned.revise
     else:

@@ -116,16 +116,16 @@ def run_stages(
             if ready is None:
                 finish(queue.running.pop(pool.wait()))
                 continue
-            place = f"[{queue.stages.index(ready) + 1}/{len(queue.stages)}] {ready.name}"
+            label = f"[{queue.stages.index(ready) + 1}/{len(queue.stages)}] {ready.name}"
             queue.waiting.remove(ready)
             queue.ran[ready.name] = record.begin(ready)
             if not queue.ran[ready.name]:
-                log.info(f"{place}: up to date")
+                log.info(f"{label}: up to date")
                 end(ready)
                 continue
             outdated = _outdated(queue.stages, record, queue.needs, queue.ran)
             clock.waiting = [stage for stage in queue.waiting if stage.name in outdated]
-            log.info(f"{place}{clock.begin(ready)}")
+            log.info(f"{label}{clock.begin(ready)}")
             if (jobs > 1 or address) and ready.separate:
                 queue.running[ready.name] = ready
                 pool.start(ready.name, ready.perform)
@@ -143,7 +143,7 @@ class _Queue:
         waiting: those that have not begun.
         running: those that run in another process, by name.
         ran: for each stage that has begun, whether it runs in this run. False if it is up to date.
-        needs: for each stage, the names of the stages before it.
+        needs: for each stage, the names of the stages that must end before it.
     """
 
     def __init__(self, stages: Sequence[Stage]) -> None:
@@ -213,7 +213,7 @@ class _Record:
         return True
 
     def end(self, stage: Stage) -> None:
-        """Record that a stage has ended, with the fingerprint of the inputs at its begin."""
+        """Record that a stage has ended, with the fingerprint of its inputs when it began."""
         self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
         self._write()
         stage.clear()
@@ -293,13 +293,13 @@ def _digest(path: Path) -> Any:
 
 
 def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
-    """Return, for each stage name, the names of the stages that make its inputs."""
+    """Return, for each stage name, the names of the stages that make its inputs, or the paths in `after`."""
     makers = {_real(path): stage.name for stage in stages for path in stage.outputs}
     needs = {}
     for stage in stages:
         read = {_real(path) for path in (*stage.inputs, *stage.after)}
-        places = {place for path in read for place in (path, *path.parents)}
-        needs[stage.name] = frozenset(makers[place] for place in places if place in makers)
+        above = {each for path in read for each in (path, *path.parents)}
+        needs[stage.name] = frozenset(makers[path] for path in above if path in makers)
     return needs
 
 
@@ -324,6 +324,10 @@ def _ready(waiting: Sequence[Stage], running: Sequence[Stage], needs: Mapping[st
 
 
 def _check_files(stages: Sequence[Stage], record: _Record) -> None:
+    """Raise `InputError` if the files of stages do not fit.
+
+    Two stages make one path, an input is missing or no plain file, or an output exists that no earlier run made.
+    """
     _check_outputs(stages)
     made = {Path(path) for stage in stages for path in stage.outputs}
     for stage in stages:
@@ -362,25 +366,25 @@ def make_or_resume(folder: str, inputs: Sequence[str], settings: Any, make: Call
         settings: other values that determine the result.
         make: function that makes the folder at a given path, or finishes it.
     """
-    place = Path(folder)
-    key = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
-    temporary = place.with_name(f"{hidden(place.name)}.training-{key}")
-    new, before, finished = temporary / place.name, temporary / ".before", temporary / ".finished"
+    final = Path(folder)
+    fingerprint = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
+    temporary = final.with_name(f"{hidden(final.name)}.training-{fingerprint}")
+    new, before, finished = temporary / final.name, temporary / ".before", temporary / ".finished"
     links = any(path.is_symlink() for path in (temporary, new, finished))
-    for other in trainings_of(place):
+    for other in trainings_of(final):
         if links or other != temporary:
             remove(other)
     digests = finished.read_bytes() if finished.is_file() else b""
-    if digests and digests == _as_json(_digest(place)):
+    if digests and digests == _as_json(_digest(final)):
         return
     if not digests or digests != _as_json(_digest(new)):
         make(str(new))
         with open_output(str(finished)) as stream:
             stream.write(_as_json(_digest(new)))
-    if place.is_dir():
-        with locked_with_contents(place):  # another process may be training in the old folder
-            place.rename(before)
-    new.rename(place)
+    if final.is_dir():
+        with locked_with_contents(final):  # another process may be training in the old folder
+            final.rename(before)
+    new.rename(final)
     if before.exists():
         remove(before)
 

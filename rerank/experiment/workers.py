@@ -21,13 +21,15 @@ from features.progress import Done, log, name_task, show_progress, shows_progres
 from moses_io.files.errors import InputError, reason_of
 
 GPUS = Path("/proc/driver/nvidia/gpus")
+"""Folder in which the NVIDIA driver has one entry per GPU."""
+
 TERMINATION_TIMEOUT = 30.0
 """Seconds that a process has to end after SIGTERM before it is killed."""
 
 MAX_MESSAGE_LENGTH = 10_000
 """Maximum characters of the error message that a process sends.
 
-So many fit into the buffer of a pipe that nobody reads yet, after the reports of some minutes.
+The buffer of a pipe is small and may already have reports of progress. A longer message could block the process.
 """
 
 _SAFE_PATH = "PYTHONSAFEPATH"

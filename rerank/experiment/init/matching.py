@@ -285,7 +285,7 @@ def alignment_fault(path: str, corpus: ParallelFiles) -> str:
         read_alignments(path, source_lengths, target_lengths)
     except InputError as error:
         return f"not that of the training corpus: {error}"
-    return f"{corpus.alignment} is that of the training corpus, too" if corpus.alignment else ""
+    return f"{corpus.alignment} is also that of the training corpus" if corpus.alignment else ""
 
 
 def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:

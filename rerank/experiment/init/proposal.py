@@ -62,10 +62,10 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
             which TOML requires.
     """
     assert roles.dev is not None and roles.train is not None and roles.space is not None
-    log_unmatched(roles.space, read_initial_weights(roles.start, roles.space), roles.start)
+    log_unmatched(roles.space, read_initial_weights(roles.initial_weights, roles.space), roles.initial_weights)
     corpus = asdict(roles.train) | {"monolingual": roles.monolingual}
     files = {
-        "initial_weights": roles.start,
+        "initial_weights": roles.initial_weights,
         "train": {name: path for name, path in corpus.items() if path},
         "dev": roles.dev.table,
         "test": table_of_tests(roles.tests),

@@ -59,13 +59,13 @@ class Roles:
         reasons: reasons why files are not used although their kind could be.
         uses: role of each file that is used.
         missing: messages about roles without a file or with several possible files. If it is empty, `dev`, `space`,
-            `train` and `start` are set.
-        dev: as in `Experiment`.
+            `train` and `initial_weights` are set.
+        dev: files of the list on which weights are tuned.
         space: dense features of the list of dev.
         input_filter: names of the filters that join the subwords of dev, or empty.
-        tests: as in `Experiment`.
-        train: as in `Experiment`.
-        start: as in `Experiment`.
+        tests: files of the test sets by name.
+        train: training corpus.
+        initial_weights: file of the weights with which Moses decoded.
         ngrams: n-gram models of the target language.
         monolingual: text of the target language that belongs to no list or corpus, or empty.
     """
@@ -79,7 +79,7 @@ class Roles:
     input_filter: str = ""
     tests: dict[str, NbestFiles] = field(default_factory=dict)
     train: ParallelFiles | None = None
-    start: str = ""
+    initial_weights: str = ""
     ngrams: list[str] = field(default_factory=list)
     monolingual: str = ""
 
@@ -97,7 +97,11 @@ class Roles:
 
 
 def find_roles(files: SortedFiles) -> Roles:
-    """Infer the role of each file from its content. File names only distinguish dev from test sets."""
+    """Infer the role of each file from its content.
+
+    File names distinguish dev from test sets, name the test sets, and exclude texts that are named like a set from the
+    monolingual text.
+    """
     sizes = {each.path: f", {_counted(len(each.sentences), 'sentence')}" for each in files.lists}
     sizes |= {each.path: f", {_counted(each.lines, 'line')}" for each in files.texts}
     roles = Roles({path: kind + sizes.get(path, "") for path, kind in files.kinds.items()})
@@ -291,8 +295,8 @@ def _find_initial_weights(inis: Sequence[str], others: Sequence[str], dev: ListC
         reason = f"no weight for some features of {dev.path}"
         roles.reasons |= {path: reason for path in weights if path not in possible}
     if len(possible) == 1:
-        roles.start = possible[0]
-        roles.use(roles.start, "initial weights")
+        roles.initial_weights = possible[0]
+        roles.use(roles.initial_weights, "initial weights")
     elif not weights:
         roles.missing.append("no weights that Moses decoded with (moses.ini)")
     elif dev is not None:

@@ -1,7 +1,6 @@
 """Detection of the kind of each file from its content."""
 
 import codecs
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from features.kinds.language_model import BINARY
 from features.progress import with_bar
 from moses_io.decoders.formats import format_of
 from moses_io.files.errors import Fault, InputError
+from moses_io.files.json_files import read_json
 from moses_io.files.streams import check_plain, open_input
 from moses_io.files.text import decode, is_document, number, tokens, without_line_end
 from moses_io.hypothesis import parse_line
@@ -128,11 +128,11 @@ class SortedFiles:
         return [path for path, kind in self.kinds.items() if kind in kinds]
 
 
-def is_pretrained(folder: str) -> bool:
+def has_pretrained_model(folder: str) -> bool:
     """Return whether a folder has a model of transformers, by its `config.json`."""
     try:
-        config = json.loads((Path(folder) / "config.json").read_bytes())
-    except (OSError, ValueError):
+        config = read_json(Path(folder) / "config.json")
+    except InputError:
         return False
     return isinstance(config, dict) and isinstance(config.get("model_type"), str)
 
@@ -141,7 +141,7 @@ def pretrained_in(paths: Sequence[str]) -> list[str]:
     """Return the folders with a model of transformers among given folders and their subfolders, sorted by path."""
     folders = [Path(path) for path in paths if os.path.isdir(path)]
     inside = [each for folder in folders for each in folder.iterdir() if not each.name.startswith(".")]
-    return sorted({str(each) for each in (*folders, *inside) if is_pretrained(str(each))})
+    return sorted({str(each) for each in (*folders, *inside) if has_pretrained_model(str(each))})
 
 
 def files_in(paths: Sequence[str]) -> list[str]:
@@ -157,7 +157,7 @@ def files_in(paths: Sequence[str]) -> list[str]:
     files: list[str] = []
     try:
         for path in paths:
-            if os.path.isdir(path) and is_pretrained(path):
+            if os.path.isdir(path) and has_pretrained_model(path):
                 continue
             if os.path.isdir(path):
                 names = [name for name in os.listdir(path) if not name.startswith(".")]

@@ -77,7 +77,7 @@ def _mean(name: str, curves: Sequence[Curve]) -> Curve:
     epochs = min((curve.epochs for curve in curves), key=len)
 
     def mean(columns: Iterable[list[float]]) -> list[float]:
-        return [statistics.mean(values) for values, _ in zip(zip(*columns), epochs)]  # noqa: B905
+        return [statistics.mean(values) for values in zip(*columns, strict=False)]  # up to the end of the shortest
 
     return Curve(
         name=name,

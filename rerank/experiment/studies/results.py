@@ -107,15 +107,15 @@ class SystemResult:
     Attributes:
         size: sentence pairs of the corpus.
         system: name of the system.
-        folds: metric on sentences that the weights were not tuned on, with the features of the system.
-        folds_without: the metric on these sentences without the features of the system.
+        with_features: metric on sentences that the weights were not tuned on, with the features of the system.
+        without_features: the metric on these sentences without the features of the system.
         tests: results by test set.
     """
 
     size: int
     system: str
-    folds: Replicated
-    folds_without: Replicated
+    with_features: Replicated
+    without_features: Replicated
     tests: dict[str, TestResult]
 
     def as_json(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class SystemResult:
             }
             for name, test in self.tests.items()
         }
-        unseen = {"with": self.folds, "without": self.folds_without}
+        unseen = {"with": self.with_features, "without": self.without_features}
         return {"size": self.size, "system": self.system, "unseen": unseen, "tests": tests}
 
 
@@ -141,7 +141,8 @@ class Results:
         models: results of models.
         systems: results of systems.
         metric: metric that the weights were tuned for.
-        unseen: where `folds` and `folds_without` were measured: cross-validation on dev, or the set `choose`.
+        unseen: where `with_features` and `without_features` were measured: in cross-validation on dev, or on the set
+            `selection`.
         signatures: sacreBLEU signatures of the scores on test sets, by metric.
     """
 
@@ -191,8 +192,8 @@ def _system(study: Study, size: int, system: str) -> SystemResult:
     return SystemResult(
         size=size,
         system=system,
-        folds=Replicated({seed: gain.new for seed, gain in gains.items() if gain.new is not None}),
-        folds_without=Replicated({seed: gain.old for seed, gain in gains.items() if gain.old is not None}),
+        with_features=Replicated({seed: gain.new for seed, gain in gains.items() if gain.new is not None}),
+        without_features=Replicated({seed: gain.old for seed, gain in gains.items() if gain.old is not None}),
         tests={test: _test(study, folders, test, Path(study.p_values(size, system, test))) for test in study.tests},
     )
 
@@ -306,7 +307,7 @@ def _numbers(results: Results) -> Iterator[tuple[int, str, str, str, Replicated]
             yield model.size, model.model, text, "perplexity", replicated
     for system in results.systems:
         data_set, _, method = results.unseen.partition(", ")
-        yield system.size, system.system, data_set, f"{results.metric} {method}".strip(), system.folds
+        yield system.size, system.system, data_set, f"{results.metric} {method}".strip(), system.with_features
         for test, result in system.tests.items():
             for metric, replicated in result.scores.items():
                 yield system.size, system.system, test, metric, replicated
@@ -347,7 +348,15 @@ def _systems(study: Study, results: Results, test: str) -> Table:
         bleu, *of_others = (mean_and_deviation(result.scores.get(each, Replicated({}))) for each in ("BLEU", *others))
         gain = mean_and_deviation(result.gain, sign="+")
         rows.append(
-            (f"{system.size:,}", system.system, mean_and_deviation(system.folds), bleu, gain, *p_values, *of_others)
+            (
+                f"{system.size:,}",
+                system.system,
+                mean_and_deviation(system.with_features),
+                bleu,
+                gain,
+                *p_values,
+                *of_others,
+            )
         )
     return Table(f"{test}: reranking of Moses' lists", header, rows)
 
@@ -355,7 +364,12 @@ def _systems(study: Study, results: Results, test: str) -> Table:
 def _dev(results: Results) -> Table:
     header = ("pairs", "system", "without its features", "with them")
     rows = [
-        (f"{each.size:,}", each.system, mean_and_deviation(each.folds_without), mean_and_deviation(each.folds))
+        (
+            f"{each.size:,}",
+            each.system,
+            mean_and_deviation(each.without_features),
+            mean_and_deviation(each.with_features),
+        )
         for each in results.systems
     ]
     return Table(f"{results.unseen}: {results.metric}, times 100", header, rows)

@@ -183,6 +183,7 @@ def compare(references: Sequence[str], outputs: Sequence[str], others: Outputs, 
     counters = [metric.counter(each) for each in zip(*reference_lines, strict=True)]
 
     def statistics(paths: Sequence[str]) -> Array:
+        # The first reference is read again only to compare the numbers of lines.
         read = read_references([*references[:1], *(path for path in paths if Path(path).exists())])[1:]
         counted = [[count(filters(line)) for count, line in zip(counters, lines, strict=True)] for lines in read]
         return np.array(counted, dtype=np.float64)  # (seeds, n, size)

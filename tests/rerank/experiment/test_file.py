@@ -162,6 +162,11 @@ def test_the_first_model_of_an_ensemble_gives_the_fertility(tmp_path: Path) -> N
         ),
         (
             'pretrained_model = "pair"',
+            "pretrained_model = 5",
+            "models.fertile.pretrained_model: expected the name of a model or a folder, found 5",
+        ),
+        (
+            'pretrained_model = "pair"',
             'pretrained_model = "par"',
             "models.fertile.pretrained_model: no model and no folder 'par'",
         ),
@@ -303,6 +308,7 @@ def test_paths_of_reports(write: Write, tmp_path: Path) -> None:
         ('source = "talks.de"\n', "", "test.talks.2016.source: expected a path, found nothing"),
         ('source = "talks.de"', 'sorce = "talks.de"', "unknown key test.talks.2016.sorce. Did you mean 'source'?"),
         ('["talks.en", "talks.en2"]', "[]", "test.talks.2016.reference: expected a path, found []"),
+        ('["talks.en", "talks.en2"]', '["talks.en", true]', "test.talks.2016.reference: expected paths, found True"),
         (SETS, "test = [3]", "test: expected a table, found 3"),
         *(
             ("talks.2016", name, f"test.{name}: files of the results have this name. Choose another one")

@@ -24,6 +24,7 @@ from rerank.experiment.plan import (
     make_plan,
     plan_lines,
     search,
+    usable_plan,
     with_all_models,
     write_plan,
 )
@@ -41,7 +42,7 @@ from rerank.experiment.recipe import (
 )
 from rerank.systems.comparison import Comparison
 
-SIDE = Side(words=200_000, vocabulary=9_000, letters=60, unknown=0.03)
+SIDE = Side(words=200_000, vocabulary=9_000, characters=60, unknown=0.03)
 CORPUS = Corpus(pairs=30_000, dev=1_000, source=SIDE, target=SIDE)
 LENGTHS = find_length_range(CORPUS)
 MINIMUM = LENGTHS.minimum
@@ -368,7 +369,9 @@ def test_a_stored_plan_is_reused_without_translations(slow: Experiment) -> None:
     plan = replace(found(slow), scope=Scope())
     write_plan(plan, slow.output)
     again = read_again(slow, '[features]\nPhrases = "phrases"')
-    assert found(again) == replace(plan, scope=replace(plan.scope, translations=False))
+    assert found(again) == plan
+    assert usable_plan(again, plan) == replace(plan, scope=replace(plan.scope, translations=False))
+    assert usable_plan(slow, plan) == plan
 
 
 def test_comments_mention_a_comparison_only_if_translations_were_planned(experiment: Experiment) -> None:

@@ -66,8 +66,8 @@ def test_unknown_words_are_rare_or_missing_in_the_training_corpus(write: Write) 
     train = parallel(write, "train", "a b a\nb\u00a0c a\n", "x y\nx y y z\n")
     dev = parallel(write, "dev", "a b c\na\n", "x\nz\n")
     source, target = (
-        Side(words=5, vocabulary=1, letters=4, unknown=0.5),
-        Side(words=6, vocabulary=2, letters=3, unknown=0.5),
+        Side(words=5, vocabulary=1, characters=4, unknown=0.5),
+        Side(words=6, vocabulary=2, characters=3, unknown=0.5),
     )
     assert inspect_corpus(train, dev) == Corpus(pairs=2, dev=2, source=source, target=target)
 
@@ -109,8 +109,8 @@ def test_unreadable_texts_are_errors(write: Write) -> None:
         inspect_corpus(ParallelFiles(source="/dev/zero", target=dev.target), dev)
 
 
-def corpus(pairs: int, unknown: float = 0.01, letters: int = 60, dev: int = 1_000) -> Corpus:
-    side = Side(words=12 * pairs, vocabulary=pairs // 4, letters=letters, unknown=0.01)
+def corpus(pairs: int, unknown: float = 0.01, characters: int = 60, dev: int = 1_000) -> Corpus:
+    side = Side(words=12 * pairs, vocabulary=pairs // 4, characters=characters, unknown=0.01)
     return Corpus(pairs=pairs, dev=dev, source=dataclasses.replace(side, unknown=unknown), target=side)
 
 
@@ -208,7 +208,7 @@ def test_many_words_or_many_unknown_words_enable_bpe() -> None:
     assert "bpe" not in settings_of(corpus(9_000))
     assert settings_of(corpus(100_000))["bpe"] == settings_of(corpus(9_000, unknown=0.194))["bpe"] == NUM_SUBWORDS
     assert settings_of(corpus(900, unknown=0.194))["bpe"] == 450
-    assert settings_of(corpus(9_000, unknown=0.194, letters=3_000))["bpe"] == 6_000
+    assert settings_of(corpus(9_000, unknown=0.194, characters=3_000))["bpe"] == 6_000
     assert any("19.4 % in the source" in comment for comment in recipe_of(corpus(9_000, unknown=0.194)).comments)
 
 

@@ -124,7 +124,13 @@ def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.Monke
 
 def test_pretrained_models_are_comments(folder: Path, command: Command) -> None:
     """Their time is not in the plan. Models trained by moses-rerank have another kind of configuration."""
-    for name, config in (("opus", '{"model_type": "marian"}'), ("own", '{"preset": "rnnsearch"}'), ("x", "no JSON")):
+    configs = {
+        "opus": '{"model_type": "marian"}',
+        "own": '{"preset": "rnnsearch"}',
+        "x": "no JSON",
+        "deep": "[" * 10**5,
+    }
+    for name, config in configs.items():
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(config)
     status, _, err = command("init", "data", ".", "opus")
@@ -225,6 +231,6 @@ def test_the_word_alignment_of_the_training_corpus_is_found(
     messages = err.splitlines()
     assert "data/also: word alignment of the training corpus (word alignment)" in messages
     assert any(
-        "data/train.gdfa: not used (word alignment; data/also is that of the training" in line for line in messages
+        "data/train.gdfa: not used (word alignment; data/also is also that of the training" in line for line in messages
     )
     assert sum("not that of the training corpus" in line for line in messages) == 2

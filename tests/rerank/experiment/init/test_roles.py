@@ -62,7 +62,7 @@ def test_roles_of_the_sample_files(sample: Path) -> None:
     assert roles.missing == []
     assert {"dev": roles.dev, **roles.tests} == sets
     assert roles.train == ParallelFiles(source=f"{path['train']}.de", target=f"{path['train']}.en")
-    assert (roles.start, roles.ngrams) == (str(sample / "moses.ini"), [str(sample / "lm.5gram.arpa.gz")])
+    assert (roles.initial_weights, roles.ngrams) == (str(sample / "moses.ini"), [str(sample / "lm.5gram.arpa.gz")])
     messages = dict(line.removeprefix(f"{sample}/").split(": ", 1) for line in roles.lines())
     assert messages["dev.nbest.gz"] == "list of dev (n-best list, 400 sentences)"
     assert messages["train.de"] == "source of the training corpus (text, 6,000 lines)"
@@ -83,7 +83,7 @@ def test_file_names_and_their_order_do_not_matter(roles_of: RolesOf, files: File
     }
     assert {"dev": roles.dev, **roles.tests} == sets
     assert roles.train == ParallelFiles(source=names["train.de"], target=names["train.en"])
-    assert (roles.start, roles.ngrams) == (names["moses.ini"], [names["lm.arpa"]])
+    assert (roles.initial_weights, roles.ngrams) == (names["moses.ini"], [names["lm.arpa"]])
 
 
 def test_reverse_translation_direction(roles_of: RolesOf, files: Files) -> None:
@@ -235,7 +235,7 @@ def test_the_longest_corpus_that_is_tokenized_like_dev_is_chosen(
 def test_weights_of_another_system_are_not_used(roles_of: RolesOf, files: Files) -> None:
     other = files["moses.ini"].replace(b"LM0=", b"KENLM0=")
     roles = roles_of(files | {"a.ini": other, "z.ini": files["moses.ini"].replace(b"LM0= 0.14", b"LM0= 0.1 0.4")})
-    assert roles.start == "moses.ini"
+    assert roles.initial_weights == "moses.ini"
     messages = roles.lines()
     assert messages[0] == "a.ini: not used (weights; no weight for some features of dev.nbest)"
     assert messages[-1] == "z.ini: not used (weights; no weight for some features of dev.nbest)"
@@ -250,10 +250,10 @@ def test_weights_without_sections(roles_of: RolesOf, files: Files, form: str) ->
     numbers = [value for _, *values in rows for value in values]
     opt = "".join(" ".join(row) + "\n" for row in (numbers, ["0"] * len(numbers), ["1"] * len(numbers)))
     more = {"w": (dense if form == "dense" else opt).encode(), "few": b"LM0= 1\n"}
-    assert roles_of(files | more).start == "moses.ini"
+    assert roles_of(files | more).initial_weights == "moses.ini"
     Path("moses.ini").unlink()
     roles = roles_of(more)
-    assert (roles.start, roles.missing) == ("w", [])
+    assert (roles.initial_weights, roles.missing) == ("w", [])
     assert roles.reasons["few"] == "no weight for some features of dev.nbest"
 
 
