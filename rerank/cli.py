@@ -51,6 +51,12 @@ Each is a module of `rerank.commands`, with `_` for `-`. It has HELP, EXAMPLES, 
 MAX_MESSAGE_LENGTH = 500
 """Maximum characters of an error message."""
 
+SPIN_COUNT = 10_000
+"""How often a waiting thread of torch looks for work before it gives up its core.
+
+With the default of GNU OpenMP, 300,000, commands are many times slower on a machine with other load.
+"""
+
 _LONG_WORD = re.compile(r"(\S{80})\S{40,}(\S{80})")
 
 
@@ -70,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     an interrupt, 141 if stdout was closed, or the status that the command returns.
     """
     _keep_closed_streams()
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", str(SPIN_COUNT))  # is read when a command imports torch
     if sys.stdout:
         cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8", errors="surrogateescape")
     command = ""

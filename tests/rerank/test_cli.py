@@ -45,6 +45,20 @@ def test_closed_standard_streams(write: Write, tmp_path: Path, closed: str) -> N
             assert (ran.returncode, ran.stderr[-len(closed_message) :]) == (2, closed_message)
 
 
+def test_waiting_threads_soon_give_up_their_core(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value, expected in (
+        ("GOMP_SPINCOUNT", "", "10000"),
+        ("GOMP_SPINCOUNT", "7", "7"),
+        ("OMP_WAIT_POLICY", "active", None),
+    ):
+        for variable in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+            monkeypatch.delenv(variable, raising=False)
+        if value:
+            monkeypatch.setenv(name, value)
+        assert command("presets")[0] == 0
+        assert os.environ.get("GOMP_SPINCOUNT") == expected
+
+
 def test_an_output_that_is_an_input_is_an_error(command: Command, write: Write, tmp_path: Path) -> None:
     nbest, weights = write("list", LIST), write("m.ini", "[weight]\nL= 1\n")
     reference = write("ref", "a\nb\n")
