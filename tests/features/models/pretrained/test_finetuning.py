@@ -131,9 +131,10 @@ def test_accumulated_batches_are_one_batch(make: Make, texts: ParallelFiles, tmp
     # All 20 pairs at once, or 4 in each of 5 batches.
     one = tuned(folder, "opus", texts, tmp_path / "one", **once, batch_tokens=60)
     five = tuned(folder, "opus", texts, tmp_path / "five", **once, batch_tokens=12, gradient_accumulation=100)
-    # The first step of Adam is about 0.01, the learning rate, in the direction of the gradient.
+    # The first step of Adam is about 0.01, the learning rate, in the direction of the gradient. A gradient near 0 may
+    # have another sign.
     for name, expected in weights(one).items():
-        torch.testing.assert_close(weights(five)[name], expected, atol=1e-3, rtol=0.0)
+        assert ((weights(five)[name] - expected).abs() > 1e-3).float().mean() < 0.02
 
 
 def test_label_smoothing_affects_training_but_not_reported_losses(
