@@ -70,6 +70,19 @@ def test_unclean_trees_other_branches_and_existing_tags_are_errors(checkout: Pat
     assert release(checkout, "0.2.0") == (1, "release: there is a tag v0.2.0 already\n")
 
 
+def test_files_of_an_earlier_build_are_an_error_and_are_not_removed(checkout: Path) -> None:
+    (checkout / ".gitignore").write_text("dist/\n")
+    git(checkout, "add", ".gitignore")
+    git(checkout, "commit", "--quiet", "--message", "x")
+    (checkout / "dist").mkdir()
+    development, built = checkout / "dist" / "x-0.2.0.dev0-py3-none-any.whl", checkout / "dist" / "x-0.2.0.tar.gz"
+    development.touch()
+    assert "dist/ has files" not in release(checkout, "0.2.0")[1]
+    built.touch()
+    assert release(checkout, "0.2.0") == (1, "release: dist/ has files of 0.2.0 already; remove them\n")
+    assert built.exists() and development.exists()
+
+
 def test_a_failed_build_does_not_change_files(checkout: Path) -> None:
     """`build.py` of the checkout simulates a failing build."""
     assert release(checkout, "0.2.0")[0] == 1
