@@ -25,8 +25,8 @@ class Domain:
     The paper has 4-gram models.
 
     Args:
-        inside: sentences of the domain, with spaces between words, at least one.
-        outside: about as many sentences of other text.
+        in_domain: sentences of the domain, at least one, with spaces between words.
+        general: about as many sentences of other text.
     """
 
     def __init__(self, in_domain: Iterable[str], general: Iterable[str]) -> None:

@@ -221,7 +221,7 @@ class ModelFeature(ABC):
 
     @abstractmethod
     def __init__(self, argument: str, readers: Sequence[Any]) -> None:
-        """Create the feature. `readers` are instances of `features.reader.Reader`."""
+        """Create the feature. `readers` has one object for each need, of the class that `Need.reader` names."""
 
     @classmethod
     @abstractmethod

@@ -124,7 +124,7 @@ class Selection:
 
 def check_language(text: str, corpus: ParallelFiles) -> None:
     """Raise `InputError` if a text is more like the source of a corpus than like its target, by shared words."""
-    words = Counter(word for sentence in islice(usable_sentences(text), LANGUAGE_SAMPLE) for word in sentence.split())
+    words = Counter(word for sentence in islice(usable_sentences(text), LANGUAGE_SAMPLE) for word in tokens(sentence))
     in_source, in_target = (
         sum(
             words[word]

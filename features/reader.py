@@ -15,7 +15,7 @@ from features.models.scoring.members import Members
 from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.tree import score_tree
 from features.progress import log
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
 from moses_io.files.text import encode
 
 GROUP = {"cpu": 4096, "cuda": 16384}
@@ -123,7 +123,8 @@ class Reader:
                 raise
         count = sum(len(each.hypotheses) for each in sentences)
         if count == 1:
-            raise InputError(f"out of memory for a single candidate of {len(sentences[0].hypotheses[0])} words")
+            words = counted(len(sentences[0].hypotheses[0]), "word")
+            raise InputError(f"{self.folders[0]}: out of memory for a single candidate of {words}")
         log.warning(f"out of memory, {count} candidates are scored in two parts")
         return _joined([self._score_by(models, half, names, attention) for half in _halves(sentences)])
 

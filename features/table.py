@@ -174,7 +174,7 @@ def class_of_module(kind: str, folder: str) -> Kind:
         raise InputError(f"feature {kind!r}: {error}") from None
     kind_class = getattr(module, attribute, None)
     if not isinstance(kind_class, type) or not any("__call__" in vars(base) for base in kind_class.__mro__):
-        origin = module.__file__ or name
+        origin = getattr(module, "__file__", None) or name  # built-in modules have no file
         raise InputError(f"unknown feature {kind!r}: {origin} has no class {attribute!r} with __call__{known}")
     return _row(f"{module.__name__}:{attribute}", attribute.replace("_", ""), name)
 

@@ -85,20 +85,20 @@ def estimate(source: Ragged, target: Ragged, null: int) -> Translations:
     size = int(target.values.max(initial=0)) + 1
     blocks = [slice(start, start + ESTIMATED) for start in range(0, len(source), ESTIMATED)]
     # One integer key for each (source word, target word) of each pair, ordered by target position. All keys of a
-    # target word are adjacent, so that `reduceat` can normalize them. `places` is the index of each distinct key.
-    keys = np.concatenate([_keys(source.part(block), target.part(block), null, size) for block in blocks])
-    links, link_indices = np.unique(keys, return_inverse=True)
-    del keys  # as large as `places`
-    lengths = np.repeat(source.lengths + 1, target.lengths)  # (targets,)
-    starts, probability = np.cumsum(lengths) - lengths, np.ones(len(links))
+    # target word are adjacent, so that `reduceat` can normalize them.
+    keys = np.concatenate([_keys(source.part(block), target.part(block), null, size) for block in blocks])  # (keys,)
+    entries, entry_of = np.unique(keys, return_inverse=True)  # (E,) distinct keys, (keys,) the index of each in them
+    del keys  # as large as `entry_of`
+    lengths = np.repeat(source.lengths + 1, target.lengths)  # (target words,)
+    starts, probability = np.cumsum(lengths) - lengths, np.ones(len(entries))  # (target words,), (E,)
     with progress_bar("IBM model 1", ITERATIONS) as bar:
         for _ in range(ITERATIONS):
-            share = probability[link_indices]  # (keys,)
-            share /= np.repeat(np.add.reduceat(share, starts), lengths)
-            counts = np.bincount(link_indices, weights=share, minlength=len(links))  # (links,)
-            probability = counts / np.bincount(links // size, weights=counts)[links // size]
+            posterior = probability[entry_of]  # (keys,)
+            posterior /= np.repeat(np.add.reduceat(posterior, starts), lengths)  # (keys,)
+            counts = np.bincount(entry_of, weights=posterior, minlength=len(entries))  # (E,)
+            probability = counts / np.bincount(entries // size, weights=counts)[entries // size]  # (E,)
             bar.advance(1, "")
-    return Translations(conditions=links // size, words=links % size, probabilities=probability)
+    return Translations(conditions=entries // size, words=entries % size, probabilities=probability)
 
 
 def _keys(source: Ragged, target: Ragged, null: int, size: int) -> Integers:

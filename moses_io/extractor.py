@@ -38,28 +38,28 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
     Raises:
         InputError: a line cannot be parsed, or does not match the counts in the head of its sentence.
     """
-    lines = ((place, tokens(decode(without_line_end(line)))) for place, line in numbered_lines(path))
-    for place, head in lines:
-        where = f"{name_of(path)}:{place}"
+    lines = ((line_number, tokens(decode(without_line_end(line)))) for line_number, line in numbered_lines(path))
+    for line_number, head in lines:
+        place = f"{name_of(path)}:{line_number}"
         numbers = [value for value in map(whole, head[1:4]) if value is not None]
         if len(numbers) < 3 or not numbers[1] or head[0] != f"{kind}_TXT_BEGIN_0":
-            raise InputError(f"{where}: expected {kind}_TXT_BEGIN_0, a sentence, its candidates and their numbers")
+            raise InputError(f"{place}: expected {kind}_TXT_BEGIN_0, a sentence, its candidates and their numbers")
         sentence, count, size = numbers
         if kind == "FEATURES" and len(head) - 4 != size:
-            raise InputError(f"{where}: expected {size} names, found {len(head) - 4}")
+            raise InputError(f"{place}: expected {size} names, found {len(head) - 4}")
         rows, sparse = [], []
         for _ in range(count):
-            place, parts = next(lines, (0, []))  # place 0: the file ends inside the sentence
-            if not place:
+            line_number, parts = next(lines, (0, []))  # line_number 0: the file ends inside the sentence
+            if not line_number:
                 break
-            row, named = _row(parts, f"{name_of(path)}:{place}")
+            row, named = _row(parts, f"{name_of(path)}:{line_number}")
             if len(row) != size:
-                raise InputError(f"{name_of(path)}:{place}: expected {size} numbers, found {len(row)}")
+                raise InputError(f"{name_of(path)}:{line_number}: expected {size} numbers, found {len(row)}")
             rows.append(row)
             sparse.append(named)
         if next(lines, (0, []))[1] != [f"{kind}_TXT_END_0"]:
-            raise InputError(f"{where}: expected {count} candidates and {kind}_TXT_END_0")
-        yield Block(where, sentence, tuple(head[4:]), tuple(rows), tuple(sparse))
+            raise InputError(f"{place}: expected {count} candidates and {kind}_TXT_END_0")
+        yield Block(place, sentence, tuple(head[4:]), tuple(rows), tuple(sparse))
 
 
 def write_block(stream: BinaryIO, kind: str, block: Block) -> None:

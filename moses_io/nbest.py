@@ -247,21 +247,27 @@ def read_moses_output(path: str | Lines, source: str = "", marks: bool = False) 
     return output
 
 
-def pool(paths: Sequence[str]) -> Iterator[SentenceList]:
+def pool(paths: Sequence[str], marks: bool = True) -> Iterator[SentenceList]:
     """Yield the candidates of each sentence in several lists of one text, such as the lists of all tuning runs.
 
     Sentences are in the order of their first occurrence. A text that an earlier list has for the sentence is omitted,
     but duplicates within one list are kept. All lists are held in memory, except a single list.
 
+    Args:
+        paths: of the lists.
+        marks: whether segmentation marks are allowed.
+
     Raises:
-        InputError: the lists have different dense features, or an error of `read_nbest`.
+        InputError: the lists have different dense features, a candidate has segmentation marks, or an error of
+            `read_nbest`.
     """
-    if len(paths) == 1:
-        yield from read_nbest(paths[0])
+    lists = [read_nbest(path) if marks else without_marks(read_nbest(path)) for path in paths]
+    if len(lists) == 1:
+        yield from lists[0]
         return
     layout, pooled = Layout(), dict[int, tuple[str, list[Hypothesis]]]()
-    for path in paths:
-        for sentence_list in read_nbest(path):
+    for path, sentence_lists in zip(paths, lists, strict=True):
+        for sentence_list in sentence_lists:
             with at(f"{sentence_list.place}: "):
                 layout.check(sentence_list.hypotheses[0])
             _, known = pooled.setdefault(sentence_list.sentence, (path, []))

@@ -207,9 +207,10 @@ def tune(
         initial_weights: path of the initial weights, such as `moses.ini`. Features without one start at 0.
         output: ini file to write, with all weights.
         filters: text filters that apply before the metric, such as `debpe,detokenize`.
-        folds: number of folds for cross-validation of the features without initial weights, or 0 for none.
-        fallback: keep the initial weights if these features lose in cross-validation (p < 0.3). No effect for
-            `tuner="auto"`, which compares them itself.
+        folds: number of folds for cross-validation of the features without initial weights (default: none, but 5 for
+            `tuner="auto"`).
+        fallback: keep the initial weights if these, or weights tuned without the new features, score higher in
+            cross-validation (p < 0.3). No effect for `tuner="auto"`, which compares them itself.
         selection: path of another scored list, on which `tuner="auto"` compares tuners (default:
             cross-validation).
         selection_references: path of the references of `selection`, or paths of several.

@@ -288,7 +288,9 @@ def test_the_upgrade_page_has_all_renames() -> None:
     rows = set(re.findall(r"^\| (?:`[a-z]+` \| )?`([^`]+)` \| `([^`]+)` \|", tables_of_options, re.MULTILINE))
     by_command = [pair for renamed in arguments.RENAMED.values() for pair in renamed.items()]
     assert rows == {*model_settings.RENAMED.items(), *toml.RENAMED.items(), *table.RENAMED.items(), *by_command}
-    for function, old, new in re.findall(r"^\| `(train|tune)` \| `(\w+)` \| `(\w+)` \|", python, re.MULTILINE):
+    renamed_in_python = re.findall(r"^\| `(train|tune)` \| `(\w+)` \| `(\w+)` \|", python, re.MULTILINE)
+    assert len(renamed_in_python) == 6
+    for function, old, new in renamed_in_python:
         names = inspect.signature(getattr(library, function)).parameters
         assert new in names and old not in names
 

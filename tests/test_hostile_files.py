@@ -161,14 +161,14 @@ def noise(size: int) -> bytes:
 
 
 BOMBS = {
-    "empty lines": (numbered_lines, b"\n" * 5_000_000),
-    "short lines": (numbered_lines, b"ab\n" * 5_000_000),
-    "lines": (numbered_lines, b"the house is red .\n" * 5_000_000),
-    "long lines": (numbered_lines, (b"a b " * 100_000 + b"\n") * 100),
-    "candidates": (read_hypotheses, b"0 ||| a b ||| A= 1 ||| 1\n" * 1_000_000),
+    "empty lines": (numbered_lines, lambda: b"\n" * 5_000_000),
+    "short lines": (numbered_lines, lambda: b"ab\n" * 5_000_000),
+    "lines": (numbered_lines, lambda: b"the house is red .\n" * 5_000_000),
+    "long lines": (numbered_lines, lambda: (b"a b " * 100_000 + b"\n") * 100),
+    "candidates": (read_hypotheses, lambda: b"0 ||| a b ||| A= 1 ||| 1\n" * 1_000_000),
     "candidates behind noise": (
         read_hypotheses,
-        b"0 ||| " + noise(4_000_000) + b" ||| A= 1 ||| 1\n" + b"0 ||| a b ||| A= 1 ||| 1\n" * 1_000_000,
+        lambda: b"0 ||| " + noise(4_000_000) + b" ||| A= 1 ||| 1\n" + b"0 ||| a b ||| A= 1 ||| 1\n" * 1_000_000,
     ),
 }
 
@@ -176,16 +176,19 @@ BOMBS = {
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 @pytest.mark.parametrize(("read", "content"), BOMBS.values(), ids=BOMBS)
 def test_decompression_bombs_are_errors(
-    read: Callable[[str], Iterable[object]], content: bytes, pack: Callable[[bytes], bytes], tmp_path: Path
+    read: Callable[[str], Iterable[object]],
+    content: Callable[[], bytes],
+    pack: Callable[[bytes], bytes],
+    tmp_path: Path,
 ) -> None:
-    path = tmp_path / "packed"
-    path.write_bytes(pack(content))
+    path, data = tmp_path / "packed", content()
+    path.write_bytes(pack(data))
     start = time.process_time()
     with pytest.raises(InputError, match=f"{path}: over .* bytes in .* lines from .* compressed bytes. Decompress it"):
         for _ in read(str(path)):
             pass
     assert time.process_time() - start < 10
-    path.write_bytes(content)
+    path.write_bytes(data)
     assert sum(1 for _ in zip(read(str(path)), range(9), strict=False)) == 9
 
 

@@ -11,7 +11,7 @@ from features.feature import ListFeature, Resources, Sentence
 from features.programs import RunningProgram, ask
 from moses_io.files.errors import InputError, at, shown
 from moses_io.files.streams import digest, name_of
-from moses_io.files.text import encode, no_number, number, read_lines, tokens
+from moses_io.files.text import encode, no_number, number, read_lines, tokens, words
 
 LINES = {
     "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81 (the line of the system score is ignored)",
@@ -64,7 +64,7 @@ def _fields(line: str) -> list[str]:
 
 
 def _numbers(line: str) -> list[float | None]:
-    return [number(token) for token in tokens(line.replace("\t", " "))]
+    return [number(token) for token in words(line)]
 
 
 FORMS: dict[str, Callable[[str], list[float | None]]] = {
@@ -83,20 +83,20 @@ def read_scores(path: str) -> tuple[str, Array]:
         InputError: the format is unknown, or a line does not have the format and number of values of the first line.
     """
     lines = dict(enumerate(read_lines(path), start=1))
-    hypotheses = {place: match for place, line in lines.items() if (match := _FAIRSEQ.fullmatch(line))}
+    hypotheses = {line_number: match for line_number, line in lines.items() if (match := _FAIRSEQ.fullmatch(line))}
     if hypotheses:
         return "fairseq", _ordered(hypotheses, path)
-    lines = {place: line for place, line in lines.items() if not _COMET_OF_ALL.fullmatch(line)}
+    lines = {line_number: line for line_number, line in lines.items() if not _COMET_OF_ALL.fullmatch(line)}
     first, begin = next(iter(lines.items()), (1, ""))
     form = next((name for name, parse in FORMS.items() if _good(parse(begin))), "")
     if not form:
         expected = "expected scores in a form that `moses-rerank features` lists"
         raise InputError(f"{name_of(path)}:{first}: {expected}, found {shown(begin)}")
     rows: list[list[float | None]] = []
-    for place, line in lines.items():
+    for line_number, line in lines.items():
         row = FORMS[form](line)
         if not _good(row) or (rows and len(row) != len(rows[0])):
-            raise InputError(f"{name_of(path)}:{place}: expected the form of the first line, which is '{form}'")
+            raise InputError(f"{name_of(path)}:{line_number}: expected the form of the first line, which is '{form}'")
         rows.append(row)
     return form, np.array(rows, dtype=np.float64)
 
@@ -108,15 +108,15 @@ def _good(row: list[float | None]) -> bool:
 def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
     """Order scores of fairseq by candidate number, which must run from 0 without gaps."""
     by_number: dict[int, float] = {}
-    for place, match in hypotheses.items():
+    for line_number, match in hypotheses.items():
         value = number(match.group(2))
         if value is None or int(match.group(1)) in by_number:
             fault = "a second score of this candidate" if value is not None else no_number(match.group(2))
-            raise InputError(f"{name_of(path)}:{place}: {fault}")
+            raise InputError(f"{name_of(path)}:{line_number}: {fault}")
         by_number[int(match.group(1))] = value
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")
-    return np.array([[by_number[place]] for place in range(len(by_number))])
+    return np.array([[by_number[line_number]] for line_number in range(len(by_number))])
 
 
 class Scores(ListFeature):
@@ -206,10 +206,10 @@ def read_values(lines: Sequence[str], count: int) -> Array:
         InputError: a line has no numbers, or there is not one line with equally many values for each candidate.
     """
     rows = []
-    for place, line in enumerate(lines, start=1):
+    for line_number, line in enumerate(lines, start=1):
         values = _numbers(line.rstrip("\r"))
         if not _good(values):
-            raise InputError(f"line {place}: expected numbers, found {shown(line)}")
+            raise InputError(f"line {line_number}: expected numbers, found {shown(line)}")
         rows.append(values)
     if len(rows) != count or len({len(row) for row in rows}) > 1:
         raise InputError(f"{len(rows)} lines of numbers for {count} candidates")

@@ -72,7 +72,7 @@ class Aligner:
         full = [pairs[number] for number in places]
         aligned = [Aligned(frozenset(), np.zeros((len(target), len(source)), np.float32)) for source, target in pairs]
         directions = {model.config.direction: list[list[AttentionRows]]() for model in self._models}
-        with within_memory("a sentence pair is too long for these models"):
+        with within_memory("A sentence pair is too long for these models"):
             for folder, model in zip(self._folders, self._models, strict=True):
                 directions[model.config.direction].append(_attention(model, full, folder))
         means = {direction: [_mean(rows) for rows in zip(*each, strict=True)] for direction, each in directions.items()}
@@ -197,7 +197,7 @@ def dimension_rows(model: Model, pair: SentencePair) -> AttentionRows:
 
     hook = attention.window.register_forward_hook(keep)
     try:
-        with within_memory("the sentence pair is too long for this model"):
+        with within_memory("The sentence pair is too long for this model"):
             list(score_pairs([model], [pair]))
     finally:
         hook.remove()

@@ -1,7 +1,8 @@
 """Metadata in a model folder: `config.json`, and `dev.folds` for models fine-tuned on dev.
 
-A model with fine-tuning on dev (setting `adapt`) has several sets of weights: `model.safetensors` was tuned on all of
-dev, `fold-N.safetensors` on all of dev except fold N. `dev.folds` assigns each sentence of dev to a fold.
+A model with fine-tuning on dev (setting `fine_tuning_epochs`) has several sets of weights: `model.safetensors` was
+tuned on all of dev, `fold-N.safetensors` on all of dev except fold N. `dev.folds` assigns each sentence of dev to a
+fold.
 """
 
 import dataclasses

@@ -203,7 +203,7 @@ def forward_seconds(request: TrainingRequest, texts: CorpusSize) -> float:
 
 
 def _positions(training: Training, corpus: CorpusSize) -> list[float]:
-    """Return the tokens of both sides of a corpus."""
+    """Return the tokens of both sides of a corpus, with one `</s>` for each line."""
     return [side.tokens(training) + side.lines for side in corpus]
 
 

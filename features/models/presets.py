@@ -103,8 +103,8 @@ def _choi(description: str, terms: tuple[str, ...], granularity: str = "word", c
     return Preset(f"{description}, subwords (Choi et al. 2018)", parts, _BPE, _CHOI)
 
 
-def _yang(description: str, terms: tuple[str, ...] = (), neighbours: int = 0) -> Preset:
-    parts = dataclasses.replace(_YANG_PARTS, attention_terms=terms, term_radius=neighbours)
+def _yang(description: str, terms: tuple[str, ...] = (), term_radius: int = 0) -> Preset:
+    parts = dataclasses.replace(_YANG_PARTS, attention_terms=terms, term_radius=term_radius)
     return Preset(f"{description} (Yang et al. 2017)", parts, paper=_YANG)
 
 

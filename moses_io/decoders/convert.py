@@ -69,18 +69,18 @@ def convert(
     if not form:
         raise InputError(f"{path}: no n-best list of a decoder that is known. Name its format with --format")
     sources, change = read_lines(source) if source else None, Filters(filters)
-    counts, sentences, candidates = _survey(read_candidates(path, form, sources))
+    counts, copies, sentences, candidates = _survey(read_candidates(path, form, sources))
     if not candidates:
         raise InputError(f"{path}: the list is empty")
-    wanted_labels = _labels_of(like, label) if like else None
-    rare = len(counts) > MAX_FEATURES and wanted_labels is None
-    names = [name for name, count in counts.items() if not rare or count > candidates / 2]
-    columns = _columns(names, label, wanted_labels)
-    labels = list(columns) if wanted_labels is None else wanted_labels
+    wanted = _labels_of(like, label) if like else None
+    columns = _columns(list(counts) if like else _usual(counts, copies, candidates), label, wanted)
+    labels = list(columns) if wanted is None else wanted
     with open_output(output) as stream:
         for each in read_candidates(path, form, sources):
-            if form not in SPARSE and not each.features.keys() >= set(columns.values()):
-                raise InputError(f"{path}: a candidate of sentence {each.sentence} lacks a feature that others have")
+            lacking = columns.values() - each.features.keys()
+            if lacking and form not in SPARSE:
+                fault = f"a candidate lacks {shown(min(lacking))}, which other candidates have"
+                raise InputError(f"{path}: sentence {each.sentence}: {fault}")
             values = [f"{column}= {each.features.get(columns.get(column, ''), '0')}" for column in labels]
             features = " ".join([f"{label}= {each.score}", *values])
             text = change(each.text)
@@ -91,14 +91,15 @@ def convert(
             stream.write(encode(" ||| ".join(fields)) + b"\n")
     if weights:
         write_weights(weights, {each: (float(each == label),) for each in [label, *labels]}, ["initial weights"])
+    left_out = len(counts.keys() - copies - set(columns.values()))
     absent = [each for each in labels if each not in columns]
-    return Converted(form, sentences, candidates, [label, *labels], len(counts) - len(columns), absent)
+    return Converted(form, sentences, candidates, [label, *labels], left_out, absent)
 
 
-def _survey(candidates: Iterable[Candidate]) -> tuple[dict[str, int], int, int]:
-    """Return how many candidates have each feature, and the numbers of sentences and candidates.
+def _survey(candidates: Iterable[Candidate]) -> tuple[dict[str, int], set[str], int, int]:
+    """Return how many candidates have each feature, the features that always equal the score, and two numbers.
 
-    A feature that is always the score, as `F0` of one model of Marian, would only repeat it and is not counted.
+    These are the numbers of sentences and of candidates.
     """
     counts, different, sentences, total = Counter[str](), set[str](), set[int](), 0
     for each in candidates:
@@ -106,8 +107,17 @@ def _survey(candidates: Iterable[Candidate]) -> tuple[dict[str, int], int, int]:
         sentences.add(each.sentence)
         counts.update(each.features.keys())
         different |= {name for name, value in each.features.items() if value != each.score}
-    counted_features = {name: count for name, count in counts.items() if name in different or count < total}
-    return counted_features, len(sentences), total
+    copies = {name for name, count in counts.items() if count == total and name not in different}
+    return dict(counts), copies, len(sentences), total
+
+
+def _usual(counts: dict[str, int], copies: set[str], candidates: int) -> list[str]:
+    """Return the features to write if no earlier list determines them.
+
+    A feature that always equals the score, as `F0` of one model of Marian, would only repeat it and is left out.
+    """
+    rare = len(counts) - len(copies) > MAX_FEATURES
+    return [name for name, count in counts.items() if name not in copies and (not rare or count > candidates / 2)]
 
 
 def _labels_of(path: str, label: str) -> list[str]:

@@ -100,7 +100,7 @@ def read_candidates(path: str, form: str, sources: Sequence[str] | None) -> Iter
     parse = FORMATS[form]
     numbering: Iterator[int] = _numbering(path, form, sources) if form in UNNUMBERED else itertools.count()
     unsorted: list[Candidate] = []
-    for place, line in numbered_lines(path):
+    for line_number, line in numbered_lines(path):
         text = decode(without_line_end(line))
         if form not in UNNUMBERED and not text.strip(" \t"):
             continue
@@ -110,7 +110,7 @@ def read_candidates(path: str, form: str, sources: Sequence[str] | None) -> Iter
             else:
                 yield from map(_checked, parse(text, next(numbering)))
         except Fault as fault:
-            raise InputError(f"{name_of(path)}:{place}: {fault}") from None
+            raise InputError(f"{name_of(path)}:{line_number}: {fault}") from None
     yield from sorted(unsorted, key=lambda each: each.sentence)  # as fairseq prints them in the order of lengths
 
 

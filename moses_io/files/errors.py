@@ -54,7 +54,7 @@ def reason_of(error: InputError | OSError | MemoryError) -> str:
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """Return a suffix for a message: "; did you mean 'x'?" with the most similar known name, or all known names."""
+    """Return a suffix for a message: ". Did you mean 'x'?" with the most similar known name, or all known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f". Did you mean {shown(close[0])}?" if close else f". Known: {', '.join(known)}"
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,6 +75,11 @@ def _check_numbers(value: Any) -> None:
 def write_json(path: str, value: Any, indent: int | None = None) -> None:
     """Write a value as JSON in ASCII."""
     write_text(path, json.dumps(value, indent=indent) + "\n")
+
+
+def write_json_lines(path: str, values: Iterable[Any]) -> None:
+    """Write values as lines of JSON in ASCII."""
+    write_text(path, "".join(json.dumps(value) + "\n" for value in values))
 
 
 def parse_json(content: bytes, name: str) -> Any:

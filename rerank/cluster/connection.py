@@ -1,6 +1,6 @@
 """Connection of a command to a Ray cluster: a running one, or a local one that ends with the command.
 
-Also what its workers take over from the command.
+Also the settings that its workers copy from the command.
 """
 
 import contextlib
@@ -60,7 +60,8 @@ class Connection:
             self.workers = sum(int(node.get("CPU", 0) // threads) for node in nodes)
             self.gpus = sum(int(node.get("GPU", 0)) for node in nodes)
             if not self.workers:
-                raise InputError(f"--ray: no machine of the cluster has {threads} cores, as many as {THREADS} says")
+                expected = f"expected a machine with at least {threads} cores ({THREADS})"
+                raise InputError(f"--ray: {expected}, the cluster has none")
             actor = ray.remote(WorkerLines).options(num_cpus=0, max_restarts=-1, max_task_retries=-1)
             self._lines = actor.remote()
             self.worker_settings = WorkerSettings(os.getcwd(), threads, shows_progress(), self._lines)

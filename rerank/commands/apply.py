@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from pathlib import Path
 
 from moses_io.files.errors import InputError
 from rerank.commands.arguments import (
@@ -62,10 +61,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the best candidate of each sentence. The output has one line for each source sentence."""
     from moses_io.files.streams import is_live
     from moses_io.nbest import read_moses_output
-    from rerank.confidence.confidence import CONFIDENCE, read_estimator
+    from rerank.confidence.confidence import CONFIDENCE
     from rerank.linear.missing import read_replacements
     from rerank.linear.selection import write_choices
-    from rerank.reranker.folder import WEIGHTS
     from rerank.reranker.reranker import Reranker
 
     features = {}
@@ -73,6 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
         label, equals, kind = text.partition("=")
         if not equals:
             raise InputError(f"--feature {text}: expected LABEL=KIND[:ARG]")
+        if label in features:
+            raise InputError(f"--feature {text}: label {label!r} is given twice")
         features[label] = kind
     outputs = read_outputs(arguments)
     nbest, source = arguments.list, arguments.source
@@ -89,14 +89,10 @@ def run(arguments: argparse.Namespace) -> None:
         precision=arguments.precision,
         cache=arguments.cache,
     )
-    estimator = None
-    if arguments.confidence:
-        folder = Path(arguments.reranker)
-        if not (folder / CONFIDENCE).is_file():
-            made = "Make it again with `moses-rerank run` of this version"
-            raise InputError(f"{folder}: no {CONFIDENCE}, which --confidence needs. {made}")
-        given = bool(arguments.moses_output)
-        estimator = read_estimator(str(folder / CONFIDENCE), str(folder / WEIGHTS), given).estimate
+    estimator = reranker.estimator(bool(arguments.moses_output)) if arguments.confidence else None
+    if arguments.confidence and not estimator:
+        made = "Make it again with `moses-rerank run` of this version"
+        raise InputError(f"{arguments.reranker}: no {CONFIDENCE}, which --confidence needs. {made}")
     write_choices(
         reranker.rankings(nbest, source, replacements, arguments.batch_size, moses_output), outputs, estimator
     )

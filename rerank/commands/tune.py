@@ -110,8 +110,8 @@ def _add_rare_options(group: Container) -> None:
     add(
         "--fallback",
         action="store_true",
-        help="keep the initial weights if the new features lose in cross-validation with p < 0.3, "
-        "requires --folds, no effect for auto",
+        help="keep the initial weights if these, or weights tuned without the new features, score higher in "
+        "cross-validation with p < 0.3, requires --folds, no effect for auto",
     )
     read(
         "--selection",

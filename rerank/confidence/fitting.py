@@ -120,7 +120,7 @@ class EstimateCollector:
         estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
         if self._references:
             statistics = choice_and_before(ranking, self._metric, self._references, self._filters)  # (2, size)
-            actual, before = (100 * np.round(self._metric.formula.smoothed(statistics), DECIMALS)).tolist()  # (2,)
+            actual, before = actual_scores(self._metric, statistics).tolist()  # (2,)
             helped = np.nan if estimate.helped is None else estimate.helped
             row = (estimate.expected, helped, values.choice[confidence.best_predictor], actual, actual - before)
             self._rows.append(row)
@@ -137,6 +137,11 @@ def choice_and_before(ranking: Ranking, metric: Metric, references: Sequence[Seq
     count = metric.counter([lines[ranking.candidates.sentence] for lines in references])
     texts = (ranking.best.text, ranking.candidates.moses_text)
     return np.array([count(filters(text)) for text in texts])  # (2, size)
+
+
+def actual_scores(metric: Metric, statistics: Array) -> Array:
+    """(…) sentence scores, 0 … 100, of statistics (…, formula.size). A negative 1-TER counts as 0."""
+    return 100 * np.clip(np.round(metric.formula.smoothed(statistics), DECIMALS), 0, 1)  # (…)
 
 
 @dataclass(frozen=True)
@@ -237,7 +242,7 @@ def _choices(
     values: list[Predictors] = [Predictors({}, {})] * len(indices)
     both = np.zeros((len(indices), 2, metric.formula.size))
     differs = False
-    with progress_bar("see choices", len(indices)) as bar:
+    with progress_bar("read choices", len(indices)) as bar:
         for sentence_list in lists:
             index = indices[sentence_list.sentence]
             start, end = candidates.offsets[index : index + 2]
@@ -249,8 +254,7 @@ def _choices(
     of_choice = tuple(values[0].choice)
     of_change = tuple(next((each.change for each in values if each.change), {}))
     change = np.array([[each.change.get(name, 0) for name in of_change] for each in values])  # (n, Q)
-    scores = np.clip(np.round(metric.formula.smoothed(both), DECIMALS), 0, 1)  # (n, 2), as 1-TER may be negative
-    actual, before = 100 * scores.T  # (n,), (n,)
+    actual, before = actual_scores(metric, both).T  # (n,), (n,)
     return _Choices(
         names=(of_choice, of_change),
         choice=np.array([list(each.choice.values()) for each in values]),  # (n, P)

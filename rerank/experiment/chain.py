@@ -19,7 +19,7 @@ from moses_io.weights import weight_files
 from rerank.confidence.confidence import CONFIDENCE
 from rerank.confidence.confidence import FORMAT as CONFIDENCE_FORMAT
 from rerank.confidence.fitting import fit_confidence
-from rerank.experiment.costs import SHORT, Costs
+from rerank.experiment.costs import SHORT_WORK, Costs
 from rerank.experiment.entries import SELECTION, UNNAMED, NbestFiles
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.scoring import scoring_stages
@@ -78,7 +78,7 @@ def _spell_out(experiment: Experiment) -> Stage:
     """Return the stage that writes an experiment file with the models and features that were chosen by default."""
     output = experiment.result("experiment.toml")
     write = partial(write_text, output, experiment.text)
-    return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT)
+    return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT_WORK)
 
 
 def trainings(experiment: Experiment, resources: Resources, costs: Costs) -> list[Stage]:
@@ -100,7 +100,7 @@ def trainings(experiment: Experiment, resources: Resources, costs: Costs) -> lis
 def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stage:
     """Return the stage that trains a model or a pair of models."""
     entry = experiment.models[name]
-    request, start = entry.request, experiment.model(entry.pretrained) if entry.pretrained else ""
+    request, start = entry.request, experiment.model(entry.pretrained_model) if entry.pretrained_model else ""
     synthetic = experiment.synthetic(name)
     files = TrainingFiles(request.reads(experiment.train), dev=experiment.dev.texts, synthetic=synthetic)
     settings = {
@@ -197,7 +197,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) 
     scored, weights, output = experiment.scored(name), experiment.weights, files.moses_output
     moses, ours = (experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED))
     marks, work = experiment.tuning.filters.marks, costs.choosing(name)
-    moses_work = SHORT if output else work
+    moses_work = SHORT_WORK if output else work
 
     def write_moses() -> None:
         replacements = _replacements(files, marks)
@@ -246,7 +246,7 @@ def _ablate(experiment: Experiment, costs: Costs) -> list[Stage]:
         stages.append(Stage(f"ablate {name}", inputs, settings, (columns[name],), action, work=work))
     outputs = (experiment.result("ablation.txt"), experiment.result("ablation.json"))
     action = partial(write_table, columns, outputs)
-    return [*stages, Stage("ablate", tuple(columns.values()), list(columns), outputs, action, work=SHORT)]
+    return [*stages, Stage("ablate", tuple(columns.values()), list(columns), outputs, action, work=SHORT_WORK)]
 
 
 def attend(experiment: Experiment, name: str, files: NbestFiles, device: str, costs: Costs) -> list[Stage]:
@@ -367,4 +367,4 @@ def _keep(experiment: Experiment, link: bool) -> Stage:
         shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left an incomplete folder
         make_reranker(parts, folder)
 
-    return folder_stage("save the reranker", inputs, settings, experiment.result("reranker"), make, work=SHORT)
+    return folder_stage("save the reranker", inputs, settings, experiment.result("reranker"), make, work=SHORT_WORK)

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -11,13 +12,15 @@ import numpy as np
 from features.feature import Resources
 from features.feature_set import FeatureSet
 from features.models.config import read_config
-from features.models.tables import load
+from features.models.tables import ADDED, load
 from features.monolingual import MAX_SENTENCE_LENGTH, check_language, usable_sentences
 from features.progress import log
+from features.request import FeatureRequest, split_values
 from moses_io.files.errors import InputError, at, counted, shown
-from moses_io.files.streams import check_plain, digest
+from moses_io.files.streams import check_plain, digest, name_of
 from moses_io.files.text import read_texts
-from moses_io.hypothesis import UNLABELLED
+from moses_io.hypothesis import UNLABELLED, no_total
+from moses_io.merge import first_indicator
 from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
 from moses_io.weights import read_weights
 from rerank.experiment.entries import NbestFiles
@@ -26,7 +29,7 @@ from rerank.experiment.recipe import LABELS
 from rerank.experiment.stages import RECORD, digests_read
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
-from rerank.lists.scoring import WholeSources, check_labels, check_merged, check_total, score_list
+from rerank.lists.scoring import WholeSources, check_labels, score_list
 from rerank.systems.translations import indicators
 from rerank.tuning.folds import FOLDS, check_folds
 
@@ -73,7 +76,9 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     for required in {request.row.requires for request in experiment.features.values()} - {""}:
         load(required)()
     parts = [part for request in experiment.features.values() for part in request.parts]
-    used = {part.partition("/")[0] for part in (*parts, *(entry.pretrained for entry in experiment.models.values()))}
+    used = {
+        part.partition("/")[0] for part in (*parts, *(entry.pretrained_model for entry in experiment.models.values()))
+    }
     if experiment.translates_text:
         used.add(experiment.back_translator)
     for name, entry in experiment.models.items():
@@ -126,13 +131,13 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     # Models that are chosen by `run` may add no translations, after a comparison with Moses.
     chosen = LABELS.values() if experiment.text else ()
     features = {} if experiment.candidates and not experiment.text else experiment.features
-    check_merged(first, {label: each for label, each in features.items() if label not in chosen})
+    _check_merged(first, {label: each for label, each in features.items() if label not in chosen})
     if files == experiment.dev:
         _check_weights(experiment, first, added)
     read, last = _is_read(experiment, files), first
     for sentence_list in itertools.chain([first], () if read else lists):
         check_id(sentence_list, lines, "source")
-        check_total(sentence_list, experiment.features)
+        _check_total(sentence_list, experiment.features)
         count += 1
         listed += sentence_list.moses_choice is not None
         last = max(last, sentence_list, key=attrgetter("sentence"))
@@ -144,6 +149,24 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     if files == experiment.dev and not read:
         with at(f"{files.nbest}: "):
             check_folds(min(folds or FOLDS, count), count)
+
+
+def _check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
+    """Raise `InputError` if a feature needs Moses' total and a line has none."""
+    needing = [label for label, request in requests.items() if request.row.total]
+    for hypothesis in sentence_list.hypotheses if needing else ():
+        if hypothesis.total is None:
+            fault = f"{no_total(hypothesis)}, which feature {shown(needing[0])} needs"
+            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}. Name [features] without it")
+
+
+def _check_merged(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
+    """Raise `InputError` if a feature has the value `added` of merged lists and the list is not merged."""
+    merged = first_indicator(sentence_list.hypotheses[0]) is not None
+    for label, request in requests.items():
+        if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not merged:
+            hint = "Set `candidates` of a model, or remove it"
+            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists. {hint}")
 
 
 def _check_end(experiment: Experiment, files: NbestFiles, last: SentenceList, lines: int) -> None:

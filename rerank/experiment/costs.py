@@ -33,7 +33,7 @@ from rerank.tuners.mean import MEAN
 from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
 
-START = 3.0
+PROCESS_START = 3.0
 """Seconds to start a process with torch and to load a model."""
 
 GPU = TimeFactors(training=1 / 20, forward=1 / 20)
@@ -69,7 +69,7 @@ SELECT, COMPARE = 6e-8, 2.5e-6
 WORD, COMPRESSED = 6, 3
 """Assumed bytes of a word, and assumed compression factor of texts."""
 
-SHORT = Work("short", 1.0)
+SHORT_WORK = Work("short", 1.0)
 """Work of a stage that takes a second or so, whatever the sizes."""
 
 
@@ -160,7 +160,7 @@ class Costs:
         dev = text_size(files.source), text_size(files.target)
         synthetic = self.synthetic if self._experiment.synthetic(name) else None
         seconds = training_seconds(request, self.corpus, dev, self._experiment.train.alignment != "", synthetic)
-        return Work("train", START + seconds * self._factors.training, _trained(request, folder))
+        return Work("train", PROCESS_START + seconds * self._factors.training, _trained(request, folder))
 
     @property
     def max_monolingual(self) -> int:
@@ -189,19 +189,19 @@ class Costs:
         model, (source, target) = self._model(self._experiment.model(self._experiment.back_translator)), self.synthetic
         # The model is a backward one: its source is the monolingual text.
         seconds = self._factors.forward * model.seconds(target.words, SEARCH * source.words)
-        return Work("back-translate", START + seconds)
+        return Work("back-translate", PROCESS_START + seconds)
 
     def translation(self, name: str) -> Work:
         """Return the work of adding candidates of models to a list."""
         size = self._listed(name)
         seconds = self._translating(self._experiment.candidates, size.source)
-        return Work("translate", START + seconds + self._per_candidate(size, READ))
+        return Work("translate", PROCESS_START + seconds + self._per_candidate(size, READ))
 
     def comparison(self, requests: Sequence[CandidateRequest], sentences: int) -> Work:
         """Return the work of comparing translations of so many sentences of dev with those of Moses."""
         size = self._listed("dev")
         source = size.source * min(1.0, sentences / max(1, size.sentences))
-        return Work("translate", START + self._translating(requests, source) + self._per_candidate(size, READ))
+        return Work("translate", PROCESS_START + self._translating(requests, source) + self._per_candidate(size, READ))
 
     def _translating(self, requests: Sequence[CandidateRequest], words: float) -> float:
         """Return the seconds of a core in which models translate a number of source words."""
@@ -241,19 +241,19 @@ class Costs:
                 repeated = size.source * size.candidates / max(1, size.sentences)
                 steps = SHARED * size.words + size.source if request.row.translates else size.words + repeated
                 seconds += self._pretrained(request.parts[0], steps)
-            return Work("score", START + self._factors.forward * seconds + self._per_candidate(size, READ))
+            return Work("score", PROCESS_START + self._factors.forward * seconds + self._per_candidate(size, READ))
         if not folders:
             texts = self._factors.lists * TEXT * size.words * len(requests)
             return Work("features", self._per_candidate(size, READ) + texts)
         seconds = sum(self._model_seconds(folder, size) for folder in folders)
-        return Work("score", START + seconds + self._per_candidate(size, READ))
+        return Work("score", PROCESS_START + seconds + self._per_candidate(size, READ))
 
     def attention(self, name: str, folders: Sequence[str]) -> Work:
         """Return the work of storing the attention on the translations of Moses and of the reranker."""
         size = self._listed(name)
         two = ListSize(size.sentences, size.source, 2 * size.sentences, 2 * size.source, 0)
         seconds = sum(self._model_seconds(folder, two) for folder in folders) / SHARED
-        return Work("attend", START + seconds)
+        return Work("attend", PROCESS_START + seconds)
 
     def reading(self, name: str, shortlist: int = 0) -> Work:
         """Return the work of reading a list or its shortlist."""
@@ -322,7 +322,7 @@ class Costs:
         works = [self.scoring("dev", group) for group in group_by_models(first)]
         works += [self.scoring("dev", group, self.shortlist) for group in group_by_models(late)]
         works += [self.translation("dev")] if self._experiment.candidates else []
-        started = START * sum(work.kind in ("score", "translate") for work in works)
+        started = PROCESS_START * sum(work.kind in ("score", "translate") for work in works)
         seconds = sum(work.seconds for work in (*works, self.reading("dev"))) - started
         return started + 1000 * seconds / max(1, self._listed("dev").sentences)
 

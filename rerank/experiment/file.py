@@ -30,7 +30,7 @@ from rerank.experiment.model_entries import (
     ModelEntry,
     expand_feature,
     expand_models,
-    find_pretrained,
+    find_pretrained_model,
     grouped,
     known_folder,
     read_model,
@@ -123,8 +123,9 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     dev = read_set(values.get("dev", {}), "dev", folder)
     translators = read_pretrained(as_table(values.get("pretrained", {}), "pretrained"), folder, dev, filters)
     check_names([*translating(models), *(each.name for each in translators)], texts)
-    pretrained = {name: find_pretrained(name, models, folder) for name, entry in models.items() if entry.pretrained}
-    models |= {name: replace(models[name], pretrained=folder_or_name) for name, folder_or_name in pretrained.items()}
+    for name, entry in models.items():
+        if entry.pretrained_model:
+            models[name] = replace(entry, pretrained_model=find_pretrained_model(name, models, folder))
     requests = {name: entry.request for name, entry in models.items()}
     back_translation = read_back_translation(corpus, unplanned is not None)
     return Experiment(

@@ -103,13 +103,13 @@ class ModelEntry:
 
     Attributes:
         request: preset, direction and settings.
-        pretrained: name of the entry, or folder, of the model that training starts from, or empty for none.
+        pretrained_model: name of the entry, or folder, of the model that training starts from, or empty for none.
         candidates: translations that the model adds to each list, 0 for none. For a pair, its forward model adds them.
         group: name of the group of models, or of the model, with which it translates, or empty if it translates alone.
     """
 
     request: TrainingRequest
-    pretrained: str = ""
+    pretrained_model: str = ""
     candidates: int = 0
     group: str = ""
 
@@ -145,10 +145,10 @@ def read_model(entry: Any, key: str, train: ParallelFiles) -> ModelEntry:
             raise InputError(f"{key}: unknown key {setting}. It is now {RENAMED[setting]}")
     if isinstance(settings.get("candidates"), str):
         raise InputError(f"{key}.candidates: expected a number. The key for the name of a model is translate_with")
-    preset, pretrained = settings.pop("preset"), settings.pop("pretrained_model", "")
-    if not isinstance(pretrained, str):
+    preset, pretrained_model = settings.pop("preset"), settings.pop("pretrained_model", "")
+    if not isinstance(pretrained_model, str):
         expected = "expected the name of a model or a folder"
-        raise InputError(f"{key}.pretrained_model: {expected}, found {pretrained!r}")
+        raise InputError(f"{key}.pretrained_model: {expected}, found {pretrained_model!r}")
     candidates, leader = settings.pop("candidates", 0), settings.pop("translate_with", None)
     switches = {}
     for switch in ("backward", "right_to_left", "paper_sizes"):
@@ -157,7 +157,7 @@ def read_model(entry: Any, key: str, train: ParallelFiles) -> ModelEntry:
             raise InputError(f"{key}.{switch}: expected true or false, found {value!r}")
     request = TrainingRequest(preset, **switches, settings=settings)
     with at(f"{key}: "):
-        request.check(pretrained)
+        request.check(pretrained_model)
         request.check_corpus(request.reads(train))
         if request.language_model and (leader is not None or "candidates" in entry):
             raise InputError("candidates: a language model does not translate")
@@ -167,10 +167,10 @@ def read_model(entry: Any, key: str, train: ParallelFiles) -> ModelEntry:
                 raise InputError(f"translate_with: expected the name of a model, found {leader!r}")
             if "candidates" in entry:
                 raise InputError(f"candidates: with translate_with, give the number in the entry of {leader!r}")
-            return ModelEntry(request, pretrained, group=leader)
+            return ModelEntry(request, pretrained_model, group=leader)
         if "candidates" in entry:
             check_candidates(candidates, key.removeprefix("models."), request.backward)
-    return ModelEntry(request, pretrained, candidates)
+    return ModelEntry(request, pretrained_model, candidates)
 
 
 def grouped(models: Mapping[str, ModelEntry], groups: Groups) -> dict[str, ModelEntry]:
@@ -214,9 +214,9 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
     return together
 
 
-def find_pretrained(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
+def find_pretrained_model(name: str, models: Mapping[str, ModelEntry], folder: Path) -> str:
     """Return the model or folder that a model starts from, after all checks that are possible before training."""
-    start = models[name].pretrained
+    start = models[name].pretrained_model
     with at(f"models.{name}.pretrained_model: "):
         if start not in models:
             start = known_folder(start, models, folder)

@@ -41,7 +41,7 @@ PLAN = "plan.json"
 RESERVE = 0.05
 """Fraction of the minutes that is not planned, for what takes longer than expected."""
 
-START = 15.0
+RUN_START = 15.0
 """Seconds from the start of a run to its first stage, without the time to check lists."""
 
 MIN_PAIR_LENGTH = 2 / 3
@@ -185,7 +185,7 @@ def _make_plan(
         costs = Costs(planned, machine.device, sizes, factors)
         stages = stages_of(planned, Resources(machine.device), False, sizes, factors, planned.own_candidates)
         checks = sum(costs.reading(name).seconds for name in planned.sets)
-        return START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
+        return RUN_START + checks + expected_seconds(stages, machine.jobs_of(len(steps))), costs.apply_seconds()
 
     max_seconds, max_apply_seconds = 60 * unplanned.minutes * (1 - RESERVE), unplanned.apply_seconds
 

@@ -78,7 +78,7 @@ FIRST, SECOND = "attend-after", "gnmt"
 The second model has another architecture and therefore makes other errors.
 """
 
-SHORT = 5
+SHORT_EPOCHS = 5
 """Epochs below which a training on a larger corpus is short."""
 
 SHORT_DROPOUT = 0.15
@@ -312,7 +312,7 @@ def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: boo
 def _short_settings(corpus: Corpus, epochs: Mapping[str, float], size: int) -> dict[str, Any]:
     """Return the settings on a larger corpus that depend on the shortest training of a translation model."""
     shortest = _shortest(epochs)
-    short = shortest < SHORT - ROUNDING
+    short = shortest < SHORT_EPOCHS - ROUNDING
     few = size == REDUCED_SIZE or (short and shortest * corpus.pairs <= MAX_PAIRS)
     return (FEW_UPDATES if few else {}) | ({"dropout": SHORT_DROPOUT} if short else {})
 

@@ -1,6 +1,5 @@
 """Shortlists: features that are expensive are computed only for the best candidates by all other features."""
 
-import itertools
 from dataclasses import dataclass
 
 from features.progress import with_bar
@@ -54,7 +53,7 @@ def shorten_list(nbest: str, weights: str, size: int, output: str, rescored: str
     """
     shortlist = Shortlist(weights, size)
     with open_output(output) as stream:
-        lists, others = read_nbest(nbest), read_nbest(rescored) if rescored else itertools.repeat(None)
-        for sentence_list, other in with_bar("shorten", zip(lists, others, strict=False)):
-            lines = (other or sentence_list).hypotheses
-            stream.writelines(lines[index].line for index in shortlist.indices(sentence_list))
+        lists = read_nbest(nbest)
+        pairs = zip(lists, read_nbest(rescored), strict=True) if rescored else ((each, each) for each in lists)
+        for sentence_list, other in with_bar("shorten", pairs):
+            stream.writelines(other.hypotheses[index].line for index in shortlist.indices(sentence_list))

@@ -3,16 +3,15 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 import numpy as np
 
 from features.feature import Resources, Sentence, Steps
 from features.feature_set import Column, FeatureSet, Scorer
-from features.models.tables import ADDED
 from features.progress import log, progress_bar
-from features.request import FeatureRequest, split_values
+from features.request import FeatureRequest
 from moses_io.alignment import LinkNumbering
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import MAX_LINE_BYTES, Lines, is_live, name_of, open_input, too_long
@@ -26,10 +25,8 @@ from moses_io.files.text import (
     without_line_end,
     without_tabs,
 )
-from moses_io.hypothesis import no_total
 from moses_io.input_filters import UNFILTERED, InputFilters
 from moses_io.list_end import ListEnd
-from moses_io.merge import first_indicator
 from moses_io.nbest import EmptyLines, SentenceList, check_id, read_nbest, without_marks
 from rerank import __version__
 
@@ -249,24 +246,6 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
         if name in labels:
             hint = "`rerank` takes a list that is scored, and a new feature needs another label"
             raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}. {hint}")
-
-
-def check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
-    """Raise `InputError` if a feature needs Moses' total and a line has none."""
-    needing = [label for label, request in requests.items() if request.row.total]
-    for hypothesis in sentence_list.hypotheses if needing else ():
-        if hypothesis.total is None:
-            fault = f"{no_total(hypothesis)}, which feature {shown(needing[0])} needs"
-            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}. Name [features] without it")
-
-
-def check_merged(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
-    """Raise `InputError` if a feature has the value `added` of merged lists and the list is not merged."""
-    merged = first_indicator(sentence_list.hypotheses[0]) is not None
-    for label, request in requests.items():
-        if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not merged:
-            hint = "Set `candidates` of a model, or remove it"
-            raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists. {hint}")
 
 
 def _check(column: Column, sentences: Sequence[Sentence]) -> None:

@@ -155,11 +155,12 @@ def check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None
     """Raise `InputError` if a system and the references differ in length, or a line is too long for TER."""
     if not references[0]:
         raise InputError("the reference is empty")
-    for name, lines in (*systems.items(), *(("the reference", lines) for lines in references)):
+    named = ((f"reference {number}", lines) for number, lines in enumerate(references, start=1))
+    for name, lines in (*systems.items(), *named):
         for number, line in enumerate(lines, start=1):
             # Counting the spaces is quicker than splitting the line.
             if line.count(" ") >= MAX_TOKENS and len(tokens(line)) > MAX_TOKENS:
-                raise InputError(f"{name}: line {number} has more than {MAX_TOKENS:,} tokens, too many for TER")
+                raise InputError(f"{name}:{number}: more than {MAX_TOKENS:,} tokens, too many for TER")
     for name, lines in systems.items():
         if len(lines) != len(references[0]):
             raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")

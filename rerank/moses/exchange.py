@@ -41,7 +41,7 @@ pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
 *) echo "usage: $0 [kbmira|mert|pro]" >&2; exit 2 ;;
 esac
 """
-INITIAL = "initial.ini"
+INITIAL_FILE = "initial.ini"
 """File of the initial weights by name, including weights that Moses neither prints nor tunes."""
 
 _BEST = "Best point: "
@@ -51,7 +51,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     """Write a folder with the files for Moses' tuners and a script, `tune.sh`, that runs them.
 
     The files are features.dat, scores.dat, init.dense, init.opt, sparse-weights (if there are sparse features) and
-    `INITIAL`, for `import_weights`.
+    `INITIAL_FILE`, for `import_weights`.
 
     Args:
         lists: lists and references to tune on.
@@ -81,7 +81,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
     _write_blocks(path, tuning_set)
     vector = space.vector(weights)
     _write_start(path, space, vector)
-    write_weights(str(path / INITIAL), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
+    write_weights(str(path / INITIAL_FILE), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
     log.info(f"{folder}/tune.sh runs Moses' tuners. Signature: {signature}")
 
@@ -148,7 +148,7 @@ def import_weights(folder: str, result: str, output: str) -> None:
     scale = 1 / (np.abs(dense).sum() or 1)
     weights: Weights = space.weights(space.normalized(np.array(dense)))
     weights |= {name: (value * scale,) for name, value in named.items()}
-    initial = f"{folder}/{INITIAL}"
+    initial = f"{folder}/{INITIAL_FILE}"
     content = read_weight_file(initial) if Path(initial).exists() else WeightFile({})
     weights = with_unseen(weights, content.weights, FeatureSpace(space.dense, tuple(sparse)))
     write_weights(output, weights, [f"imported from {Path(result).name}|version:{__version__}"], content.untuneable)

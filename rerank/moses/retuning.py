@@ -89,16 +89,16 @@ class Decoder:
             InputError: the decoder cannot be started, fails, or writes no list.
         """
         target_folder = Path(nbest).parent
-        log = target_folder / LOG
+        messages = target_folder / LOG
         with _temporary_folder(target_folder) as folder:
             new_list, new_translations = folder / "nbest", folder / "translations"
-            with log.open("wb") as stderr, new_translations.open("wb") as stdout:
+            with messages.open("wb") as stderr, new_translations.open("wb") as stdout:
                 status = _run(self.arguments(source, str(new_list)), stdout.fileno(), stderr.fileno())
             if status:
                 end = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-                raise InputError(f"{self.program}: {end}. See its messages in {log}")
+                raise InputError(f"{self.program}: {end}. See its messages in {messages}")
             if not new_list.is_file() or not new_list.stat().st_size:
-                raise InputError(f"{self.program}: wrote no n-best list. See its messages in {log}")
+                raise InputError(f"{self.program}: wrote no n-best list. See its messages in {messages}")
             for part, output in ((new_list, nbest), (new_translations, translations)):
                 with part.open("rb") as content, open_output(output) as stream:
                     shutil.copyfileobj(content, stream)

@@ -171,7 +171,7 @@ def _first(old: Ngrams, new: Ngrams, examples: dict[Ngram, int], sign: int) -> t
     return tuple(Matched(" ".join(ngram), old[ngram], new[ngram], examples[ngram]) for ngram in changed[:MAX_NGRAMS])
 
 
-WIDTH = 10
+BIN_WIDTH = 10
 """Width of a bin of differences, in points of sentence BLEU."""
 
 
@@ -180,7 +180,7 @@ class Gains:
     """Histogram of differences in smoothed sentence BLEU, after minus before.
 
     Attributes:
-        lower: lower bounds of the bins, which are `WIDTH` wide, from -100.
+        lower: lower bounds of the bins, which are `BIN_WIDTH` wide, from -100.
         counts: sentences per bin, without sentences whose BLEU did not change.
         rose: total of sentences whose BLEU rose.
         fell: total of sentences whose BLEU fell.
@@ -199,7 +199,7 @@ def find_gains(before: Array, after: Array) -> Gains:
     smoothed = Metric("bleu").formula.smoothed
     differences = 100 * np.round(smoothed(after) - smoothed(before), DECIMALS)  # (n,)
     changed = differences[differences != 0]  # (changed,)
-    edges = np.arange(-100, 101, WIDTH)
+    edges = np.arange(-100, 101, BIN_WIDTH)
     counts, _ = np.histogram(changed, edges)
     rose = int((changed > 0).sum())
     return Gains(

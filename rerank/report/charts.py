@@ -7,8 +7,7 @@ import numpy as np
 from moses_io.files.errors import counted
 from rerank.confidence.confidence import Fit
 from rerank.confidence.fitting import Outcome
-from rerank.report.analysis import WIDTH as BIN
-from rerank.report.analysis import Analysis, Frequency, Gains, NgramChanges
+from rerank.report.analysis import BIN_WIDTH, Analysis, Frequency, Gains, NgramChanges
 from rerank.report.breakdown import QUARTERS, Bin, Depth
 from rerank.report.drawing import (
     KINDS,
@@ -68,8 +67,8 @@ def ablation_chart(table: Ablation, metric: str) -> str:
     height = 6 + 13 * len(columns)
     bottom = TOP + height * len(names)
     parts = upright_lines(axis, TOP, bottom)
-    for place, name in enumerate(names):
-        top = TOP + height * place
+    for row, name in enumerate(names):
+        top = TOP + height * row
         parts.append(label(LEFT - 8, round(top + height / 2 + 4, 1), cut(name, LABEL), "end"))
         for number, (kind, (of, column)) in enumerate(zip(KINDS, columns.items(), strict=False)):
             score, down = column[name].score, top + 3 + 13 * number
@@ -84,16 +83,16 @@ def ablation_chart(table: Ablation, metric: str) -> str:
     return figure("Ablation of features", caption, bottom + 62, parts)
 
 
-def weights_chart(shares: Sequence[RelativeWeight]) -> str:
+def weights_chart(relative_weights: Sequence[RelativeWeight]) -> str:
     """Draw the relative weight of each feature, and its relative weights in cross-validation."""
-    largest = sorted(shares, key=lambda each: -abs(each.value))[:MAX_ROWS]
-    rows = [each for each in shares if each in largest]
+    largest = sorted(relative_weights, key=lambda each: -abs(each.value))[:MAX_ROWS]
+    rows = [each for each in relative_weights if each in largest]
     axis = Scale([0.0, *(100 * value for each in rows for value in (each.value, *each.folds))], LEFT, RIGHT, 5)
     height = 17
     bottom = TOP + height * len(rows)
     parts = upright_lines(axis, TOP, bottom)
-    for place, each in enumerate(rows):
-        down = TOP + height * (place + 0.5)
+    for row, each in enumerate(rows):
+        down = TOP + height * (row + 0.5)
         parts.append(label(LEFT - 8, round(down + 4, 1), cut(each.name, LABEL), "end"))
         folds = [axis(100 * value) for value in each.folds]
         if folds:
@@ -104,7 +103,7 @@ def weights_chart(shares: Sequence[RelativeWeight]) -> str:
     parts.append(label((LEFT + RIGHT) / 2, bottom + 30, "% of the dense weights", "middle"))
     left_out = len(rows[0].folds)
     spread = f" Strokes show {left_out} tunings, each without one fold of dev." if left_out else ""
-    fewer = f" (the {len(rows)} largest of {len(shares)})" if len(rows) < len(shares) else ""
+    fewer = f" (the {len(rows)} largest of {len(relative_weights)})" if len(rows) < len(relative_weights) else ""
     caption = (
         "Dots show the weight times the standard deviation of the feature within a sentence of dev, in % of the sum of "
         f"the absolute products{fewer}.{spread}"
@@ -118,15 +117,15 @@ def gains_chart(gains: Gains) -> str:
     axis = Scale([0, max(*gains.counts, 5)], bottom, top)
     step = (right - left) / len(gains.counts)
     parts = [*across_lines(axis, left, right), upright(12, (top + bottom) / 2, "sentences")]
-    for place, (lower, count) in enumerate(zip(gains.lower, gains.counts, strict=True)):
-        hint = f"{lower:+d} to {lower + BIN:+d}: {counted(count, 'sentence')}"
+    for index, (lower, count) in enumerate(zip(gains.lower, gains.counts, strict=True)):
+        hint = f"{lower:+d} to {lower + BIN_WIDTH:+d}: {counted(count, 'sentence')}"
         if count:
             kind = "one" if lower < 0 else "two"
-            parts.append(bar(kind, left + step * place + 1, axis(count), step - 2, bottom - axis(count), hint))
+            parts.append(bar(kind, left + step * index + 1, axis(count), step - 2, bottom - axis(count), hint))
     middle = left + (right - left) / 2
     parts.append(f'<path class="zero" d="M{middle:g} {top}V{bottom}"/>')
     parts += [
-        label(left + step * (value + 100) / BIN, bottom + 15, f"{value:+d}" if value else "0", "middle")
+        label(left + step * (value + 100) / BIN_WIDTH, bottom + 15, f"{value:+d}" if value else "0", "middle")
         for value in range(-100, 101, 50)
     ]
     parts.append(label(middle, bottom + 33, "gain in sentence BLEU, reranked minus moses", "middle"))
@@ -270,5 +269,5 @@ def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
 
 
 def _dots(expected: Sequence[float], actual: Sequence[float], radius: int) -> str:
-    places = [(ACROSS(one), DOWN(other)) for one, other in zip(expected, actual, strict=True)]
-    return "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>' for x, y in places)
+    positions = [(ACROSS(one), DOWN(other)) for one, other in zip(expected, actual, strict=True)]
+    return "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>' for x, y in positions)

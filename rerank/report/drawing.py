@@ -143,7 +143,7 @@ def curves(
     left, right, top, bottom = 44, WIDTH - 12, 12, 226
     axis = Scale([value for values in series.values() for value in values], bottom, top)
     step = (right - left) / len(columns)
-    middles = [left + step * (place + 0.5) for place in range(len(columns))]
+    middles = [left + step * (index + 0.5) for index in range(len(columns))]
     parts = [*across_lines(axis, left, right), upright(12, (top + bottom) / 2, axis_names[0])]
     for middle, (name, note) in zip(middles, columns, strict=True):
         parts += [

@@ -63,7 +63,7 @@ def page(name: str, above: Iterable[str], chunks: Iterable[str], columns: Mappin
     yield from above
     yield _part("explorer.html")
     yield from chunks
-    yield _packed("index", columns)
+    yield _compressed("index", columns)
     yield f'<script type="module">{script}</script></body></html>'
 
 
@@ -128,7 +128,7 @@ def _allowed(script: str) -> str:
     return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _packed(name: str, values: object) -> str:
+def _compressed(name: str, values: object) -> str:
     """Return an HTML element with compressed values and an id.
 
     Its content is base64, so no text of a list can end the element.
@@ -188,7 +188,7 @@ class Chunks:
     """Compresses the candidates of a page, `CHUNK` sentences at a time.
 
     Attributes:
-        places: number of the chunk of each compressed sentence, by sentence id.
+        chunk_numbers: number of the chunk of each compressed sentence, by sentence id.
 
     Args:
         reranked: the set.
@@ -198,7 +198,7 @@ class Chunks:
     """
 
     def __init__(self, reranked: Reranked, names: Sequence[str], attention: Attentions, stream: BinaryIO) -> None:
-        self.places: dict[int, int] = {}
+        self.chunk_numbers: dict[int, int] = {}
         self._reranked, self._names, self._attention, self._stream = reranked, names, attention, stream
         self._some: dict[int, dict[str, Any]] = {}
         self._count = 0
@@ -209,12 +209,12 @@ class Chunks:
         rounded_reasons = [(printable(name), _digits(part)) for name, part in reasons]
         self._some[listed.candidates.sentence] = self._sentence(listed, ranking) | {"reasons": rounded_reasons}
         if len(self._some) == CHUNK:
-            self._pack()
+            self._compress()
 
     def finish(self) -> None:
         """Compress the last sentences."""
         if self._some:
-            self._pack()
+            self._compress()
 
     def elements(self) -> Iterator[str]:
         """Yield one HTML element per chunk. After this call no sentence can be added."""
@@ -222,9 +222,9 @@ class Chunks:
         for line in self._stream:
             yield line.decode().removesuffix("\n")
 
-    def _pack(self) -> None:
-        self._stream.write(f"{_packed(f'chunk-{self._count}', self._some)}\n".encode())
-        self.places |= dict.fromkeys(self._some, self._count)
+    def _compress(self) -> None:
+        self._stream.write(f"{_compressed(f'chunk-{self._count}', self._some)}\n".encode())
+        self.chunk_numbers |= dict.fromkeys(self._some, self._count)
         self._some = {}
         self._count += 1
 

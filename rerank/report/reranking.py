@@ -174,7 +174,7 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         section_lines = [line for section in sections for line in ("", *section.lines)]
         text = [result, *table(evaluation), *chosen, *section_lines, *side_by_side(changes)]
         overview_lines = overview(files.name, result, evaluation, chosen, sections, drawn)
-        columns = index(reranked, measured, changes, reading.chunks.places)
+        columns = index(reranked, measured, changes, reading.chunks.chunk_numbers)
         html = page(files.name, overview_lines, reading.chunks.elements(), columns)
         counts = {"sentences": len(reranked.source), "changed": len(changes), "confidence": _as_json(confidence, fits)}
         counts |= {"tuning": asdict(gain), "analysis": asdict(analysis)}

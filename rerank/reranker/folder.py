@@ -12,13 +12,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import msgspec
-
 from features.models.config import BASE, CHECKPOINT, FOLD_WEIGHTS
 from features.progress import log
 from features.request import FeatureRequest, is_pretrained, labelled_requests, row_of, runs_code
 from moses_io.files.errors import InputError, at, shown
-from moses_io.files.json_files import read_json, write_json
+from moses_io.files.json_files import read_json, record_of, write_json
 from moses_io.files.streams import MAX_NAME_BYTES, digest
 from moses_io.files.text import whole
 from moses_io.input_filters import InputFilters
@@ -129,12 +127,15 @@ def write_folder(
             shutil.copyfile(shortlist_weights, folder / SHORTLIST_WEIGHTS)
     code = next((request.folder for request in requests if runs_code(request.text)), "")
     manifest = Manifest(features, _files(folder), tuned, added, code, shortlist, input_filter)
-    about = {"format": FORMAT, "version": __version__}
-    values = {
-        name: value for name, value in asdict(manifest).items() if value or name in ("features", "files", "tuned")
-    }
-    write_json(str(folder / MANIFEST), {**about, **values}, indent=2)
+    _write_manifest(folder, manifest)
     return manifest
+
+
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a folder, without optional values that are empty."""
+    required = ("features", "files", "tuned")
+    values = {name: value for name, value in asdict(manifest).items() if value or name in required}
+    write_json(str(folder / MANIFEST), {"format": FORMAT, "version": __version__, **values}, indent=2)
 
 
 @contextlib.contextmanager
@@ -162,11 +163,7 @@ def read_manifest(folder: Path) -> Manifest:
     version = values.get("format") if isinstance(values, dict) else None
     if version not in range(1, FORMAT + 1):
         raise InputError(f"{path}: format {version!r}, this version reads formats 1 to {FORMAT}")
-    try:
-        manifest = msgspec.convert(values, Manifest)
-    except msgspec.ValidationError:
-        texts = "features, files, tuned, candidates, code and input_filter"
-        raise InputError(f"{path}: expected texts under {texts}, and a size under shortlist") from None
+    manifest = record_of(values, Manifest, path)
     _check_shortlist(path, manifest)
     with at(f"{path}: "):
         InputFilters(manifest.input_filter)

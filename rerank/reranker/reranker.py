@@ -11,7 +11,7 @@ from features.feature import Resources, Sentence
 from features.feature_set import Column
 from features.progress import log
 from features.request import FeatureRequest, labelled_requests
-from moses_io.files.errors import InputError, shown
+from moses_io.files.errors import InputError, counted, shown
 from moses_io.files.streams import Lines, is_live, name_of
 from moses_io.files.text import decode, without_line_end
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
@@ -202,20 +202,27 @@ class Reranker:
         """
         given = not isinstance(moses_output, str) or moses_output != ""
         printed = read_moses_output(input_of(moses_output, "<moses_output>")) if given else None
-        estimator, replacements = self._estimator(given), Replacements(blank=True)
+        replacements, estimator = Replacements(blank=True), None
+        try:
+            estimator = self.estimator(given)
+        except InputError as error:
+            log.warning(f"no estimates: {error}")
         listed, text = input_of(nbest, "<nbest>"), input_of(source, "<source>")
         for item in self.rankings(listed, text, replacements, moses_output=printed):
             if not isinstance(item, bytes):
                 yield _scored(item, estimator(item) if estimator else None)
 
-    def _estimator(self, moses_output: bool) -> Estimator | None:
-        if not self._confidence:
-            return None
-        try:
-            return read_estimator(self._confidence, self._origin, moses_output).estimate
-        except InputError as error:
-            log.warning(f"no estimates: {error}")
-            return None
+    def estimator(self, moses_output: bool) -> Estimator | None:
+        """Return the function that estimates the confidence of a choice, or None if the reranker has none.
+
+        Args:
+            moses_output: whether Moses' own output is given, with which the estimation compares.
+
+        Raises:
+            InputError: the confidence estimation has an older format, was fitted for other weights, or needs Moses'
+                output.
+        """
+        return read_estimator(self._confidence, self._origin, moses_output).estimate if self._confidence else None
 
     def rankings(
         self,
@@ -235,7 +242,8 @@ class Reranker:
             moses_output: Moses' own output, with which the confidence estimation compares.
 
         Raises:
-            InputError: as `rerank`, or, after the last sentence, Moses' output and the source differ in length.
+            InputError: as `rerank`, or, after the last sentence, Moses' output or the file of replacement lines differs
+                from the source in length.
         """
         model = LinearModel(self.weights, self._origin)
         with open_sources(source, nbest) as sources:
@@ -252,6 +260,9 @@ class Reranker:
             filtered = replacements.lines and [self._filters(line) for line in replacements.lines]
             completed = complete(lists, replace(replacements, sentences=sources.count, live=live, lines=filtered))
             yield from rankings(completed, model)
+            if replacements.lines is not None and len(replacements.lines) != sources.count():
+                fault = f"the file of --on-missing has {counted(len(replacements.lines), 'line')}"
+                raise InputError(f"{fault}, {name_of(source)} has {sources.count()}")
             if moses_output:
                 moses_output.check(sources.count(), name_of(source))
 

@@ -31,10 +31,10 @@ _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
 
 
 class Translates(Protocol):
-    """Models that translate.
+    """Interface of models that translate.
 
     Attributes:
-        signature: of the models and of the search.
+        signature: signature of the models and of the search.
     """
 
     signature: str

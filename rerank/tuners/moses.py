@@ -10,8 +10,6 @@ requires a version of boost whose sets do not compare hashes before keys. A kbmi
 candidates.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,9 +38,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     """
     if problem.candidates.space.sparse:
         raise InputError("parity with Moses is for lists without sparse features")
-    candidates, rows = problem.candidates, seen_by_kbmira(problem.candidates)
-    part = candidates.rows(rows, candidates.sentences, np.searchsorted(rows, candidates.offsets))  # N = seen
-    seen = replace(problem, candidates=part, statistics=problem.statistics[rows])  # (seen, formula.size)
+    seen = problem.rows(seen_by_kbmira(problem.candidates))
     mira = Mira(seen, settings, np.float32)
     order: Integers = np.arange(len(seen.candidates.sentences))
     best, weights = 0.0, problem.start

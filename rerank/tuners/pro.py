@@ -48,7 +48,7 @@ def tune(problem: Problem, settings: ProSettings) -> Tuned:
     """Tune weights by classification of candidate pairs.
 
     Raises:
-        InputError: no pair of candidates differs by `least` in the metric.
+        InputError: no pair of candidates differs by at least `min_difference` in the metric.
     """
     better, worse = _sample(problem, settings)
     if not len(better):

@@ -76,6 +76,12 @@ class Problem:
         statistics = self.statistics[self.candidates.rows_of(sentences)]  # (N, formula.size)
         return replace(self, candidates=self.candidates.subset(sentences), statistics=statistics)
 
+    def rows(self, rows: Integers) -> "Problem":
+        """Return the problem with some candidates, at least one of each sentence, by ascending row indices (kept,)."""
+        offsets = np.searchsorted(rows, self.candidates.offsets)  # (n + 1,)
+        candidates = self.candidates.rows(rows, self.candidates.sentences, offsets)
+        return replace(self, candidates=candidates, statistics=self.statistics[rows])  # (kept, formula.size)
+
 
 @dataclass(frozen=True)
 class Tuned:

@@ -1,7 +1,7 @@
 """Choice of the size of a shortlist in cross-validation on dev, with its loss in oracle score."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -140,10 +140,7 @@ def shortened(problem: Problem, weights: Weights, size: int) -> Problem:
     scores = candidates.scores(candidates.space.vector(weights))  # (N,)
     order = np.lexsort((-scores, np.repeat(np.arange(len(counts)), counts)))  # (N,) by sentence, best first
     ranks = np.arange(len(order)) - np.repeat(candidates.offsets[:-1], counts)  # (N,)
-    rows = np.sort(order[ranks < size])  # (kept,) in the order of the list
-    offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, size))]).astype(np.int64)  # (n + 1,)
-    shorter = candidates.rows(rows, candidates.sentences, offsets)
-    return replace(problem, candidates=shorter, statistics=problem.statistics[rows])
+    return problem.rows(np.sort(order[ranks < size]))  # (kept,) in the order of the list
 
 
 def _oracle(problem: Problem) -> float:

@@ -110,8 +110,9 @@ class FoldSettings:
 
     Attributes:
         folds: number of folds. 0: no cross-validation, or `FOLDS` with the tuner `auto`.
-        fallback: whether to write the initial weights if the new features lose in cross-validation
-            (`CrossValidation.keeps_initial`). No effect for the tuner `auto`, which compares them itself.
+        fallback: whether to write the initial weights if these, or weights tuned without the new features, score
+            higher in cross-validation (`CrossValidation.keeps_initial`). No effect for the tuner `auto`, which compares
+            them itself.
         ablate: whether to log the loss without each feature.
 
     Raises:
@@ -163,6 +164,7 @@ def tune(
     space, sentences = problem.candidates.space, len(problem.candidates.sentences)
     log_unmatched(space, weights, start)
     _warn_of(tuning_set)
+    _check_matches(problem, tuning_set.advice)
     folds = min(fold_settings.folds or FOLDS, sentences)
     if (fold_settings.folds and tuning.tuner != AUTO) or fold_settings.ablate:
         check_folds(folds, sentences)
@@ -171,7 +173,6 @@ def tune(
     chosen_on = f"|folds:{validated.folds}{'|chosen:elsewhere' if other else ''}" if choice and validated else ""
     measured = f"metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
     gain = _gain(problem, vector, validated, choice, f"{tuning.signature}{chosen_on}|{measured}")
-    _check_matches(problem, gain, tuning_set.advice)
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
     log.info(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
     log.info(f"signature: {gain.signature}")
@@ -222,11 +223,12 @@ def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds:
     return validated
 
 
-def _check_matches(problem: Problem, gain: Gain, advice: Sequence[str]) -> None:
+def _check_matches(problem: Problem, advice: Sequence[str]) -> None:
     """Raise `InputError`, with advice on filters, if no candidate matches its references."""
-    if not any((gain.before, gain.after, problem.formula.score(problem.statistics.sum(axis=0)))):  # ()
+    score, statistics = problem.formula.score, problem.statistics
+    if not (score(statistics.sum(axis=0)) or score(statistics).any()):  # (), (N,)
         hint = ". ".join(advice) or "Do list and references match (tokens, case)?"
-        raise InputError(f"{gain.metric} on the tuning set is 0 whatever the weights. {hint}")
+        raise InputError(f"{problem.formula.name} on the tuning set is 0 whatever the weights. {hint}")
 
 
 def _gain(

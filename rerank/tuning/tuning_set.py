@@ -9,9 +9,9 @@ import numpy as np
 from features.arrays import Array
 from features.progress import progress_bar
 from moses_io.extractor import read_blocks
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
 from moses_io.filters import Filters, Forms, advice
-from moses_io.nbest import check_id, pool, without_marks
+from moses_io.nbest import check_id, pool
 from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
@@ -74,9 +74,8 @@ class Lists:
         """
         references = self.filters.references(self.references)
         collector, statistics, forms = Collector(), [], Forms()
-        pooled = pool(self.nbest)
         with progress_bar("read list", len(references[0])) as bar:
-            for sentence_list in pooled if self.filters.marks else without_marks(pooled):
+            for sentence_list in pool(self.nbest, marks=self.filters.marks):
                 check_id(sentence_list, len(references[0]), "reference")
                 collector.add(sentence_list)
                 count = metric.counter([lines[sentence_list.sentence] for lines in references])
@@ -121,28 +120,30 @@ class Extracted:
         names: tuple[str, ...] | None = None
         sentences: set[int] = set()
         blocks = zip_longest(read_blocks(self.features, "FEATURES"), read_blocks(self.statistics, "SCORES"))
-        for block, counted in blocks:
-            if block is None or counted is None:
+        for block, scores in blocks:
+            if block is None or scores is None:
                 raise InputError(f"{self.features} and {self.statistics} do not have the same number of sentences")
-            if (block.sentence, len(block.rows)) != (counted.sentence, len(counted.rows)):
-                raise InputError(f"{counted.place}: not the sentence, or not the candidates, of {block.place}")
+            if (block.sentence, len(block.rows)) != (scores.sentence, len(scores.rows)):
+                expected = f"sentence {block.sentence} with {counted(len(block.rows), 'candidate')} as in {block.place}"
+                found = f"sentence {scores.sentence} with {counted(len(scores.rows), 'candidate')}"
+                raise InputError(f"{scores.place}: {found}, expected {expected}")
             if block.names != (block.names if names is None else names):
                 raise InputError(f"{block.place}: names or order of features differ from the first sentence")
             if block.sentence in sentences:
-                raise InputError(f"{block.place}: sentence {block.sentence} a second time")
+                raise InputError(f"{block.place}: duplicate sentence {block.sentence}")
             names = block.names
             sentences.add(block.sentence)
-            if counted.names != ("BLEU",):
-                raise InputError(f"{counted.place}: expected statistics of BLEU, found {' '.join(counted.names)}")
-            if any(len(row) != STATISTICS or min(row) < 0 for row in counted.rows):
-                raise InputError(f"{counted.place}: expected {STATISTICS} numbers from 0 a candidate, those of BLEU")
+            if scores.names != ("BLEU",):
+                raise InputError(f"{scores.place}: expected statistics of BLEU, found {' '.join(scores.names)}")
+            if any(len(row) != STATISTICS or min(row) < 0 for row in scores.rows):
+                raise InputError(f"{scores.place}: expected {STATISTICS} statistics of BLEU per candidate")
             # The extractor names the values of a feature NAME_0, NAME_1, ….
             labels = [name.rpartition("_")[0] or name for name in block.names]
             dense = tuple((label, len(list(group))) for label, group in groupby(labels))
             if len(dict(dense)) < len(dense):
                 raise InputError(f"{block.place}: values of a feature are not adjacent: {' '.join(block.names)}")
             collector.add_rows(block.sentence, dense, block.rows, block.sparse)
-            rows += counted.rows
+            rows += scores.rows
         if not rows:
             raise InputError(f"{self.features}: the file is empty")
         return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))

@@ -6,7 +6,6 @@ line. The exit status is 1 if a case fails.
 """
 
 import argparse
-import os
 import shutil
 import sys
 from collections import Counter
@@ -24,6 +23,8 @@ from texts import text_cases
 from valid import make_valid, warm_up
 from weight_files import weight_cases
 
+from rerank.experiment.workers import cores
+
 KINDS = (
     list_cases,
     weight_cases,
@@ -40,7 +41,7 @@ def main() -> int:
     """Run all cases and print those that fail."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--show", action="store_true", help="print how each case ended")
     arguments = parser.parse_args()

@@ -124,7 +124,7 @@ def write_page(explored: Explored, path: Path) -> Path:
     sections = [Section("title", [["worth " * 10] * 12] * 2, ["note " * 40])]
     name = "the <set>"
     above = overview(name, "BLEU rises.", evaluation, [], sections, [FIGURE] * 3)
-    columns = index(reranked, MeasuredEstimates("BLEU", explored.estimates), explored.changes, chunks.places)
+    columns = index(reranked, MeasuredEstimates("BLEU", explored.estimates), explored.changes, chunks.chunk_numbers)
     path.write_text("\n".join(page(name, above, chunks.elements(), columns)), encoding="utf-8")
     return path
 

@@ -11,12 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 from features.feature import Resources
-from features.models.alignment import Aligner
-from moses_io.files.text import read_lines, tokens
+from moses_io.files.text import read_lines
 from rerank.experiment.file import read_experiment
 from rerank.experiment.run import run_experiment
 
@@ -134,19 +132,6 @@ def test_a_sentence_is_found_opened_and_its_candidates_sorted(browse: Browse, lo
     browser.find_element(BY, ".candidates [data-key='place']").click()
     assert texts(browser, f"{rows} td.words > span") == candidates
     assert candidates[1].startswith(SCRIPT) and browser.title.startswith(f"Sentence {ODD}, ")
-
-
-def test_a_map_shows_the_attention_of_the_model(browse: Browse, long: Long) -> None:
-    source, chosen = (
-        tuple(tokens(read_lines(str(long.folder / name))[ODD])) for name in ("test.de", "work/test.reranked")
-    )
-    (aligned,) = Aligner([str(long.folder / "work" / "models" / "tiny")], "cpu").align([(source, chosen)])
-    browser = browse(f"#s{ODD}", path=long.page)
-    wait(browser, "document.querySelector('.candidates') !== null")
-    titles = wait(browser, "[...document.querySelectorAll('.map:first-child tbody td')].map((cell) => cell.title)")
-    assert len(titles) == len(chosen) * len(source)
-    shown = np.array([float(title.rpartition(": ")[2]) for title in titles])  # (J·I,)
-    np.testing.assert_allclose(shown, aligned.attention.ravel(), rtol=0, atol=1e-3)
 
 
 def test_the_page_is_small_and_opens_quickly(browse: Browse, long: Long) -> None:

@@ -252,6 +252,7 @@ def test_requests_are_parsed() -> None:
         (["neurall:models"], "/neurall.py, and no such module is installed. Did you mean 'neural'?"),
         (["lexica:lex.f2e"], "/lexica.py, and no such module is installed. Did you mean 'lexical'?"),
         (["string:digits"], "unknown feature 'string:digits': "),
+        (["time:Clock"], "unknown feature 'time:Clock': time has no class 'Clock' with __call__"),
         ([f"{'A' * 101}=length"], "expected a letter, then letters and digits, at most 100"),
         (["Rest=length"], "label 'Rest': Rest, Rest0 … are reserved for the feature rest"),
     ],

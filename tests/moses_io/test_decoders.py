@@ -245,7 +245,7 @@ def test_a_separator_made_by_a_filter_is_an_error(write: Write) -> None:
     ],
 )
 def test_a_missing_log_probability_is_an_error(write: Write, text: str, form: str) -> None:
-    with pytest.raises(InputError, match="list: a candidate of sentence 0 lacks a feature that others have"):
+    with pytest.raises(InputError, match=r"list: sentence 0: a candidate lacks '.*', which other candidates have"):
         converted(write, text, form)
 
 
@@ -254,6 +254,15 @@ def test_rare_features_of_a_large_model_are_omitted(write: Write) -> None:
     done, found = converted(write, "".join(lines))
     assert done.labels == ["Score", "lm"] and done.left_out == 400
     assert found.splitlines()[399] == "0 ||| a ||| Score= -1 lm= 1 ||| -1"
+
+
+def test_a_wanted_feature_that_equals_the_score_by_chance_is_written(write: Write) -> None:
+    dev = write("dev", "0 ||| a b ||| F0= -4 ||| -2\n")
+    convert(str(dev), str(dev.with_name("dev.nbest")), form="marian")
+    test = write("test", "0 ||| a ||| F0= -2 ||| -2\n")
+    done = convert(str(test), str(test.with_name("again")), form="marian", like=str(dev.with_name("dev.nbest")))
+    assert test.with_name("again").read_text() == "0 ||| a ||| Score= -2 F0= -2 ||| -2\n"
+    assert (done.absent, done.left_out) == ([], 0)
 
 
 def test_convert_with_the_features_of_another_list(write: Write) -> None:

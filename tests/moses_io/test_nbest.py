@@ -131,6 +131,15 @@ def test_lists_of_several_runs_are_pooled_by_id_and_text(tmp_path: Path) -> None
         list(pool([str(first), str(second)]))
 
 
+def test_a_mark_in_a_pooled_list_is_reported_with_its_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("0 ||| a ||| L= 1\n")
+    second.write_text("0 ||| a ||| L= 1\n0 ||| b |0-0| ||| L= 2\n")
+    assert len(list(pool([str(first), str(second)]))) == 1
+    with pytest.raises(InputError, match=f"{second}:2: "):
+        list(pool([str(first), str(second)], marks=False))
+
+
 def test_empty_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     path, empty = tmp_path / "list", EmptyLines()
     path.write_text("0 ||| a ||| L= 1\n\r\n0 ||| b ||| L= 1\n\n\n")

@@ -195,6 +195,9 @@ def test_sentences_without_candidates(reranker: Reranker) -> None:
     assert reranker.rerank(nbest, "de", on_missing="blank") == [whole[0], "", *whole[2:]]
     assert reranker.rerank(nbest, "de", on_missing=Path("en")) == [whole[0], lines("en")[1], *whole[2:]]
     assert [each.sentence for each in reranker.score(nbest, "de")] == [0, 2, 3]
+    Path("longer").write_text("x\n" * 5)
+    with pytest.raises(InputError, match="the file of --on-missing has 5 lines, de has 4"):
+        reranker.rerank(nbest, "de", on_missing="longer")
 
 
 def test_a_reranker_without_features_uses_the_features_of_the_list(command: Command, folder: Path) -> None:

@@ -60,16 +60,19 @@ class Replacement:
         self.signature = f"lex|sha256:{digest(Path(how))}"
 
     def replace(
-        self, models: Sequence[Model], sources: Sequence[tuple[str, ...]], said: Sequence[Sequence[Sequence[str]]]
+        self,
+        models: Sequence[Model],
+        sources: Sequence[tuple[str, ...]],
+        translations: Sequence[Sequence[Sequence[str]]],
     ) -> list[list[tuple[str, ...]]]:
         """Return the translations of each source with `<unk>` replaced.
 
         Args:
             models: the models that made the translations.
             sources: tokens of the sources.
-            said: translations of each source.
+            translations: translations of each source.
         """
-        texts = [[tuple(text) for text in of_source] for of_source in said]
+        texts = [[tuple(text) for text in of_source] for of_source in translations]
         if self._keeps:
             return texts
         indices = [(number, index) for number, each in enumerate(texts) for index in range(len(each))]
@@ -200,8 +203,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """Turn tokens into words and replace `<unk>`. Score texts again whose tokens have changed."""
         first = models[0]
-        said = [[first.target.decode(self._in_order(each.tokens)) for each in ends] for ends in ended]
-        texts = self._unknown.replace(models, sources, said)
+        translations = [[first.target.decode(self._in_order(each.tokens)) for each in ends] for ends in ended]
+        texts = self._unknown.replace(models, sources, translations)
         log_probs: list[dict[tuple[str, ...], float]] = [{} for _ in sources]
         for known, ends, of_source in zip(log_probs, ended, texts, strict=True):
             for end, text in zip(ends, of_source, strict=True):

@@ -42,7 +42,7 @@ class Upper(nn.Module):
 
 
 class AttendBetween(Decoder):
-    """Wiring `attend-between`: the bottom layer queries attention, and all layers above read its context.
+    """Decoder `attend-between`: the bottom layer queries attention, and all layers above read its context.
 
     Step j (Wu et al. 2016, section 3):
 

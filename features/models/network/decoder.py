@@ -27,7 +27,7 @@ class State(NamedTuple):
 class StepOutput(NamedTuple):
     """Output of one step, or of all steps with an axis T in front."""
 
-    top: Tensor  # (B, H) output of the top layer, or h~_j with feed `output`
+    top: Tensor  # (B, H) output of the top layer, or h~_j with `input_feeding=output`
     context: Tensor  # (B, K) context, empty without attention
     row: Tensor  # (B, S) attention weights, zeros without attention
 
@@ -126,7 +126,7 @@ class Decoder(nn.Module, ABC):
 
 
 class Unattended(Decoder):
-    """Wiring `none`: h_j = LSTM(y_{j-1}, h_{j-1}), and the softmax reads h_j (Sutskever et al. 2014)."""
+    """Decoder `no-attention`: h_j = LSTM(y_{j-1}, h_{j-1}), and the softmax reads h_j (Sutskever et al. 2014)."""
 
     attends = False
 
@@ -152,7 +152,7 @@ class Unattended(Decoder):
 
 
 class AttendFirst(Decoder):
-    """Wiring `attend-first`: the query is the state before the step, and the step reads the context.
+    """Decoder `attend-first`: the query is the state before the step, and the step reads the context.
 
     c_j = attend(g_{j-1}); g_j = LSTM([y_{j-1}; c_j], g_{j-1}); u_j = tanh(g_j + W_uc c_j + W_ui y_{j-1})
     (Bahdanau et al. 2015, with the output layer of Cohn et al. 2016, eq. 3). With output `state` the softmax reads g_j.
@@ -176,14 +176,14 @@ class AttendFirst(Decoder):
         return StepOutput(top=layers[-1][0], context=context, row=row), after
 
     def output(self, steps: StepOutput, vectors: Tensor) -> Tensor:
-        """Return u_j, or g_j with output `state`."""
+        """Return u_j, or g_j with `softmax_input=state`."""
         if not self.combines:
             return steps.top
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
 
 class AttendAfter(Decoder):
-    """Wiring `attend-after`: the query is the state after the step.
+    """Decoder `attend-after`: the query is the state after the step.
 
     h_j = LSTM([y_{j-1}; feed_{j-1}], h_{j-1}); c_j = attend(h_j); h~_j = tanh(W_c [c_j; h_j]), which the softmax reads
     (Luong et al. 2015; Yang et al. 2017).

@@ -87,7 +87,7 @@ class BidirectionalEncoder(nn.Module):
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
-        order = _reversal(mask, attends_boundaries=True)  # (B, S)
+        order = _reversal(mask, with_boundaries=True)  # (B, S)
         states, batch = embedded, len(embedded)
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             below = self.dropout(states)
@@ -121,7 +121,7 @@ class UnidirectionalEncoder(nn.Module):
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
-        order = _reversal(mask, attends_boundaries=False)  # (B, S)
+        order = _reversal(mask, with_boundaries=False)  # (B, S)
         below = self.dropout(_take(embedded, order) if self.reverse else embedded)
         lengths = mask.sum(dim=1).cpu()  # (B,)
         packed = pack_padded_sequence(below, lengths, batch_first=True, enforce_sorted=False)
@@ -132,14 +132,14 @@ class UnidirectionalEncoder(nn.Module):
         return _take(states, order) if self.reverse else states, last
 
 
-def _reversal(mask: Tensor, attends_boundaries: bool) -> Tensor:
+def _reversal(mask: Tensor, with_boundaries: bool) -> Tensor:
     """Return positions (B, S) that reverse each sentence and leave padding in place.
 
-    With `attends_boundaries`, `<s>` and `</s>` are reversed too. Otherwise they keep their positions.
+    With `with_boundaries`, `<s>` and `</s>` are reversed too. Otherwise they keep their positions.
     """
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)
-    is_reversed = mask if attends_boundaries else mask & (positions > 0) & (positions < lengths - 1)
+    is_reversed = mask if with_boundaries else mask & (positions > 0) & (positions < lengths - 1)
     return torch.where(is_reversed, lengths - 1 - positions, positions)  # (B, S)
 
 

@@ -54,22 +54,22 @@ class Contextualization(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Dropout of whole word vectors in training: each is set to 0 with probability p = `share`, or divided by 1 - p.
+    """Dropout of whole word vectors in training: each is set to 0 with probability p, or divided by 1 - p.
 
     Each token is drawn independently (Sennrich & Zhang 2019). Gal & Ghahramani 2016 draw once for all tokens of a word.
     `<s>` and `</s>` are never changed.
     """
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, probability: float) -> None:
         super().__init__()
-        self.share = share
+        self.probability = probability
 
     def forward(self, vectors: Tensor, words: Tensor) -> Tensor:
         """Return the vectors (…, E) of words (…) after dropout."""
-        if not self.training or not self.share:
+        if not self.training or not self.probability:
             return vectors
-        unmasked = torch.rand(words.shape, device=words.device) >= self.share  # (…)
-        factors = torch.where((words == BEGIN) | (words == END), 1.0, unmasked / (1 - self.share))  # (…)
+        unmasked = torch.rand(words.shape, device=words.device) >= self.probability  # (…)
+        factors = torch.where((words == BEGIN) | (words == END), 1.0, unmasked / (1 - self.probability))  # (…)
         return vectors * factors.unsqueeze(-1)
 
 
@@ -159,26 +159,26 @@ class EncoderDecoder(nn.Module):
         """Return the lexicon values at steps with attention rows (B, S) or (J, B, S), or None without a lexicon."""
         return self.lexicon(source, rows) if self.lexicon else None
 
-    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, rdrop: float = 0.0) -> Objective:
+    def forward(self, source: Tensor, target: Tensor, smoothing: float = 0.0, r_drop: float = 0.0) -> Objective:
         """Return the training objective of sources (B, S) and targets (B, J+1).
 
         Args:
             source: (B, S) word indices.
             target: (B, J+1) word indices.
             smoothing: label smoothing.
-            rdrop: alpha of R-drop (Liang et al. 2021, eq. 3-5). If it is not 0, each pair is passed twice with
+            r_drop: alpha of R-drop (Liang et al. 2021, eq. 3-5). If it is not 0, each pair is passed twice with
                 different dropout. Loss and bonus are sums over both passes, and `plain` is their mean. The loss also
                 has alpha / 2 times the symmetric divergence of both passes at every target token.
         """
-        if rdrop:
+        if r_drop:
             source, target = source.repeat(2, 1), target.repeat(2, 1)  # (2B, S), (2B, J+1)
         encoded = self.encode(source)
         outputs, rows = self.decode(encoded, target)
         words = target[:, 1:].t()  # (J, B)
         loss, plain = self.softmax.loss(outputs, words, smoothing, self.lexical(encoded, rows))
-        if rdrop:
+        if r_drop:
             first, second = outputs.chunk(2, dim=1)  # (J, B, H) both
-            loss = loss + rdrop / 2 * self.softmax.divergence(first, second, words[:, : first.shape[1]])
+            loss = loss + r_drop / 2 * self.softmax.divergence(first, second, words[:, : first.shape[1]])
             plain = plain / 2
         bonus = sum((objective(encoded, rows).sum() for objective in self.objectives.values()), loss.new_zeros(()))
         return Objective(loss=loss, plain=plain, bonus=bonus, rows=rows)

@@ -53,6 +53,8 @@ def log_density(fertility: Tensor, mean: Tensor, variance: Tensor, source_mask: 
 class Coverage(nn.Module):
     """Coverage penalty -sum_i (1 - sum_j alpha[j, i])² over source words (Xu et al. 2015).
 
+    It is the value `deviation` of the feature `neural`, not its value `coverage` (Wu et al. 2016).
+
     Cohn et al. 2016 (3.3) name it as the simpler alternative to global fertility.
     """
 

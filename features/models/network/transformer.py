@@ -188,7 +188,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Attention to the source, then the feed-forward sublayer."""
+    """Self-attention, then the feed-forward sublayer."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Attention to the previous words, then to the source, then the feed-forward sublayer."""
+    """Self-attention to the previous words, attention to the source, then the feed-forward sublayer."""
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ class DecoderLayer(nn.Module):
 
 
 class TransformerEncoder(nn.Module):
-    """Layers of attention to the source, with layer normalization at the end."""
+    """Layers of self-attention, with layer normalization at the end."""
 
     shares_prefixes = False
 

@@ -91,6 +91,8 @@ class Encoding:
     def encode_corpus(self, sentences: Sequence[Sentence]) -> list[Pair | None]:
         """Return the tokens of source and of the only candidate of each sentence, or None where they are too long.
 
+        `path` of a sentence is the source file, and `sentence` the number of the line.
+
         Raises:
             InputError: a text has a token that the model does not know.
         """
@@ -103,7 +105,7 @@ class Encoding:
             encoded = list(zip(sources, targets, strict=True))
         pairs: list[Pair | None] = []
         for each, prompt, text, (before, target) in zip(sentences, prompts, texts, encoded, strict=True):
-            with at(f"{self._folder}: sentence {each.sentence}: "):
+            with at(f"{each.path}:{each.sentence}: {self._folder}: "):
                 self._check_tokens(prompt, before, self.sizes[0])
                 self._check_tokens(text, target, self.sizes[1])
             size = len(before) + len(target) if self._causal else max(len(before), len(target))
@@ -139,7 +141,9 @@ class Encoding:
         """Return the tokens of inputs of the encoder, or of targets, cut to the model's maximum if `cut`."""
         name, rows = "text_target" if target else "text", []
         with _TOKENIZING:
-            for text, tokens in zip(texts, self._tokenizer(**{name: list(texts)})["input_ids"], strict=True):
+            # Tokenizers in Rust fail on an empty list.
+            tokenized = self._tokenizer(**{name: list(texts)})["input_ids"] if texts else []
+            for text, tokens in zip(texts, tokenized, strict=True):
                 row = self._ended(tokens) if target else tuple(tokens)
                 if cut and self.longest and len(row) > self.longest:
                     self._warn(text)

@@ -41,8 +41,8 @@ from features.models.scoring.pairs import perplexity
 from features.progress import Bar, log, progress_bar
 from features.ragged import Ragged
 from moses_io.files.errors import InputError, at
-from moses_io.files.json_files import as_written
-from moses_io.files.streams import digest, open_output
+from moses_io.files.json_files import as_written, write_json, write_json_lines
+from moses_io.files.streams import digest
 from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
 STATE = "finetuning"
@@ -113,7 +113,8 @@ def fine_tune(
             _write_metrics(run, state)
             log.info(f"{output.name}: continuing after epoch {run.progress.epoch}")
         else:
-            _write_json(state / SETTINGS, {"model": argument, **msgspec.structs.asdict(settings), "identity": identity})
+            values = {"model": argument, **msgspec.structs.asdict(settings), "identity": identity}
+            write_json(str(state / SETTINGS), values, indent=1)
         with progress_bar(f"finetune {output.name}", run.planned, run.progress.updates, whole=True) as bar:
             while not run.ended:
                 _train_epoch(run, bar)
@@ -190,10 +191,13 @@ def _with_lora(opened: Opened, settings: Settings) -> Any:
 def _encoded(files: ParallelFiles, encoding: Encoding, name: str) -> Corpus:
     """Return the tokens of the pairs, without those that are empty or too long."""
     sources, targets, words, total = [], [], 0, 0
-    lines = enumerate(parallel_lines(files.source, files.target))
+    lines = enumerate(parallel_lines(files.source, files.target), start=1)
     while block := list(itertools.islice(lines, BLOCK)):
         total += len(block)
-        sentences = [Sentence(number, tuple(tokens(one)), (tuple(tokens(two)),)) for number, (one, two) in block]
+        sentences = [
+            Sentence(number, tuple(tokens(one)), (tuple(tokens(two)),), path=files.source)
+            for number, (one, two) in block
+        ]
         sentences = [each for each in sentences if each.source and each.hypotheses[0]]
         pairs = zip(sentences, encoding.encode_corpus(sentences), strict=True)
         kept = [(each, pair) for each, pair in pairs if pair]
@@ -305,8 +309,7 @@ def _finish_epoch(run: Run, state: Path) -> None:
 
 
 def _write_metrics(run: Run, state: Path) -> None:
-    with open_output(str(state / METRICS)) as stream:
-        stream.writelines(json.dumps(row).encode() + b"\n" for row in run.progress.rows)
+    write_json_lines(str(state / METRICS), run.progress.rows)
 
 
 def _write_folder(run: Run, base: Path, output: Path) -> None:
@@ -332,8 +335,3 @@ def _write_folder(run: Run, base: Path, output: Path) -> None:
     for path in new.iterdir():
         os.replace(path, output / path.name)
     new.rmdir()
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with open_output(str(path)) as stream:
-        stream.write(json.dumps(content, indent=1).encode() + b"\n")

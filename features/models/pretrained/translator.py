@@ -73,14 +73,15 @@ class PretrainedTranslator:
         read = [each for each in sources if each]
         try:
             texts = iter(self._reader.generate(read, self._beam.size, self._beam.best) if read else [])
+            return [[self._tokenizer(text) for text in next(texts)] if source else [()] for source in sources]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            if len(sources) == 1:
-                raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam") from None
-            middle = len(sources) // 2
-            return [each for part in (sources[:middle], sources[middle:]) for each in self._generate(part)]
-        return [[self._tokenizer(text) for text in next(texts)] if source else [()] for source in sources]
+        # Not in the `except` block, where the traceback of the error keeps the tensors of the failed attempt.
+        if len(sources) == 1:
+            raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam")
+        middle = len(sources) // 2
+        return [each for part in (sources[:middle], sources[middle:]) for each in self._generate(part)]
 
     def _scored(
         self, sources: Sequence[tuple[str, ...]], texts: Sequence[Sequence[tuple[str, ...]]]

@@ -37,7 +37,9 @@ class Nodes(NamedTuple):
         return Nodes(self.sources[nodes], self.words[nodes], self.depths[nodes], *of_edges)
 
 
-def read_parallel(walk: Walk, levels: Sequence[Level], paths: Sequence[Integers]) -> Iterator[tuple[Tensor, Tensor]]:
+def read_layer_by_layer(
+    walk: Walk, levels: Sequence[Level], paths: Sequence[Integers]
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the log-probability (M,) of each edge of a level, and the attention rows (N, S) of its nodes.
 
     Args:

@@ -14,7 +14,7 @@ from features.models.device import on_device
 from features.models.folder import Model
 from features.models.network.source import gather, put
 from features.models.scoring.pairs import encode_target, fertility, mean_log
-from features.models.scoring.parallel import read_parallel
+from features.models.scoring.parallel import read_layer_by_layer
 from features.models.scoring.prefixes import Level, paths_of, prefix_tree
 from features.models.scoring.values import SourceWords, Sums, of_tokens, select
 from features.models.scoring.walk import Walk
@@ -43,7 +43,7 @@ def score_tree(
         walks = [Walk(model, sources) for model in models]
         paths = paths_of(levels, len(owners))
         read = [
-            _by_level(each, levels) if each.network.decoder.recurrent else read_parallel(each, levels, paths)
+            _by_level(each, levels) if each.network.decoder.recurrent else read_layer_by_layer(each, levels, paths)
             for each in walks
         ]
         walk, owner = walks[0], on_device(owners, first.device)  # (N,)

@@ -65,7 +65,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     divides it by the number of tokens. This process trains on its share of each batch.
     """
     tokens = sum(corpus.tokens(batch) for corpus in run.corpus for batch in batches)
-    share = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
+    divisor = sum(map(len, batches)) if run.settings.optimizer == "sgd" else tokens
     # falls linearly and reaches 0 after half of the planned updates
     weight = run.settings.guided_alignment * (1 - 2 * run.progress.updates / run.planned)
     plain: list[Tensor] = []
@@ -81,7 +81,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
             gain = gain - weight * _guided_alignment_loss(run, batch, outcomes)
         if len(outcomes) > 1:
             gain = gain + run.settings.agreement_weight * trace(outcomes[0].rows, outcomes[1].rows).sum()  # ()
-        ((loss - gain) / share).backward()  # type: ignore[no-untyped-call]
+        ((loss - gain) / divisor).backward()  # type: ignore[no-untyped-call]
         plain += [outcome.plain for outcome in outcomes]
     plain = run.ranks.add_gradients(run.parameters, plain)
     nn.utils.clip_grad_norm_(run.parameters, run.settings.clip_norm)
@@ -139,8 +139,8 @@ def step_size(settings: Training, epoch: int, updates: int, planned: int) -> flo
     al. 2017).
     """
     risen = min(1.0, (updates + 1) / settings.warmup_updates) if settings.warmup_updates else 1.0
-    share: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
-    return settings.learning_rate * share * risen
+    factor: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
+    return settings.learning_rate * factor * risen
 
 
 def linear(settings: Training, epoch: int, progress: float) -> float:

@@ -1,6 +1,5 @@
 """One direction of a training: its network, its metrics, and its folder."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ from features.models.network.model import EncoderDecoder, Objective
 from features.models.training.ranks import ALONE, Ranks
 from features.models.vocabulary import Vocabulary
 from features.ragged import Ragged
-from moses_io.files.streams import open_output
+from moses_io.files.json_files import write_json_lines
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class EncodedCorpus:
 
     Attributes:
         source: ids of each source sentence of the network, without `<s>` and `</s>`.
-        target: ids of each target sentence, likewise.
+        target: ids of each target sentence, without `<s>` and `</s>`.
         target_lengths: (P,) words of each target before segmentation into subwords, plus one for `</s>`.
         links: packed links between the ids of each pair, no rows if not aligned.
     """
@@ -73,9 +72,9 @@ class Learner:
         settings = self.config.training
         source, target = (pad([side[number] for number in numbers], device) for side in (corpus.source, corpus.target))
         low = settings.bfloat16 and multiplies_bfloat16(device)
-        rdrop = settings.r_drop if self.network.training else 0.0
+        r_drop = settings.r_drop if self.network.training else 0.0
         with torch.autocast(device.type, torch.bfloat16, enabled=low):
-            objective: Objective = self.network(source, target, settings.label_smoothing, rdrop)
+            objective: Objective = self.network(source, target, settings.label_smoothing, r_drop)
             return objective
 
     def add_row(self, row: dict[str, Any]) -> None:
@@ -85,8 +84,7 @@ class Learner:
 
     def write_rows(self) -> None:
         """Write the metrics of all epochs, replacing the file."""
-        with open_output(str(self.folder / METRICS)) as stream:
-            stream.writelines(json.dumps(line).encode() + b"\n" for line in self.rows)
+        write_json_lines(str(self.folder / METRICS), self.rows)
 
 
 @torch.inference_mode()

@@ -29,6 +29,7 @@ def counted_lexicon(pairs: TokenPairs, links: Ragged, learner: Learner) -> Trans
     words, target_words = pairs.source.words, pairs.target.words
     counts = count(pairs.source.numbers, pairs.target.numbers, links, (len(words), len(target_words)))
     left, right = _subwords(learner.source, words), _subwords(learner.target, target_words)
+    # (V_s, words + 1) @ (words + 1, target words + 1) @ (target words + 1, V_t)
     return relative(left.T.tocsr() @ counts @ right)
 
 

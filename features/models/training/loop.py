@@ -29,7 +29,8 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
 
     Raises:
         InputError: no sentence pair is left to train on, a folder does not match or is in use, the memory does not
-            suffice, the loss diverges, or `adapt` is set and dev has fewer than two sentences to learn from.
+            suffice, the loss diverges, or `fine_tuning_epochs` is set and dev has fewer than two different usable
+            sentences.
     """
     check_adaptable(task)
     with contextlib.ExitStack() as stack:

@@ -156,8 +156,8 @@ def _used(study: Study, features: Mapping[str, FeatureRequest]) -> list[str]:
     anywhere = _read(study, (request for system in study.systems.values() for request in system.values()))
     used = read | {name for name, entry in models.items() if entry.candidates and name not in anywhere}
     for name in reversed(models):  # an entry precedes the entries that start from it
-        if name in used and models[name].pretrained in models:
-            used.add(models[name].pretrained)
+        if name in used and models[name].pretrained_model in models:
+            used.add(models[name].pretrained_model)
     return [name for name in models if name in used]
 
 
@@ -168,7 +168,7 @@ def _read(study: Study, requests: Iterable[FeatureRequest]) -> set[str]:
 
 def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """Return the table of a model. It has `candidates`, or `translate_with`, the model that has them."""
-    entry, request, start = models[name], models[name].request, models[name].pretrained
+    entry, request, start = models[name], models[name].request, models[name].pretrained_model
     flags = {"backward": request.backward, "right_to_left": request.right_to_left, "paper_sizes": request.paper_sizes}
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}
     if start:

@@ -23,7 +23,7 @@ from moses_io.filters import Filters
 from rerank.experiment.chain import stages_of, trainings
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.clock import Work
-from rerank.experiment.costs import SHORT, Costs, text_size
+from rerank.experiment.costs import SHORT_WORK, Costs, text_size
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.run import run_experiment
 from rerank.experiment.stages import RECORD, Stage, run_stages
@@ -239,7 +239,7 @@ def _fault_tolerant(stage: Stage, results: Sequence[str]) -> Stage:
 
 def _cut(study: Study, size: int) -> Stage:
     whole, first = study.experiment.train, corpus_of(study, size)
-    return Stage(f"cut {size}", whole.files, size, first.files, partial(cut, whole, size, first), work=SHORT)
+    return Stage(f"cut {size}", whole.files, size, first.files, partial(cut, whole, size, first), work=SHORT_WORK)
 
 
 def _corpus_size(study: Study, size: int) -> CorpusSize:
@@ -264,7 +264,7 @@ def _measure(study: Study, replicate: Replicate, model: str, device: str) -> Sta
     inputs = (*paths, *(path for files in texts.values() for path in files.files))
     action = partial(measure, paths, texts, device, output)
     name = f"measure {replicate.name}/{model}"
-    stage = Stage(name, inputs, list(texts), (output,), action, separate=True, work=SHORT)
+    stage = Stage(name, inputs, list(texts), (output,), action, separate=True, work=SHORT_WORK)
     return _fault_tolerant(stage, stage.outputs)
 
 
@@ -303,7 +303,7 @@ def _compare(study: Study, size: int, system: str, test: str) -> Stage:
     settings = [filters.text, len(study.seeds), list(others)]
     action = partial(compare, references, outputs, others, filters, output)
     name = f"compare {size}/{system}, {test}"
-    stage = Stage(name, inputs, settings, (output,), action, separate=True, work=SHORT)
+    stage = Stage(name, inputs, settings, (output,), action, separate=True, work=SHORT_WORK)
     return _fault_tolerant(stage, stage.outputs)
 
 

@@ -13,7 +13,7 @@ from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
-from rerank.confidence.fitting import EstimateCollector, MeasuredEstimates, fit_confidence
+from rerank.confidence.fitting import EstimateCollector, MeasuredEstimates, actual_scores, fit_confidence
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.metrics.metric import Metric
 from rerank.tuning.tune import make_tuning
@@ -42,6 +42,13 @@ def test_the_best_predictor_is_found(fitted: Any) -> None:
     assert values["dev"]["best_predictor"] > 0.7 and values["dev"]["correlation"] > 0.7
     actual = [quarter["actual"] for quarter in values["dev"]["quarters"]]
     assert actual == sorted(actual) and actual[3] - actual[0] > 30
+
+
+def test_negative_sentence_scores_count_as_0() -> None:
+    """TER is above 1 if a candidate needs more edits than the reference has words."""
+    metric = Metric("ter")
+    count = metric.counter(["a"])
+    assert actual_scores(metric, np.array([count("b c d"), count("a")])).tolist() == [0, 100]
 
 
 def test_a_written_estimator_is_read_back(fitted: Any, tmp_path: Path) -> None:

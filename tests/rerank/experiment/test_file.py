@@ -61,7 +61,7 @@ def test_read_an_experiment_file(tmp_path: Path) -> None:
     forward = {"hidden_size": 64, "learning_rate": 0.01, "attention_terms": ["markov"], "reverse_source": False}
     assert experiment.models["forward"] == ModelEntry(TrainingRequest("cohn-align", settings=forward))
     assert experiment.models["back"] == ModelEntry(TrainingRequest("rnnsearch", True, True))
-    assert experiment.models["fertile"].pretrained == "pair"
+    assert experiment.models["fertile"].pretrained_model == "pair"
     features = [
         "NMT=neural:forward", f"Old=neural:{tmp_path / 'models/old'}", "Both=ensemble:pair/forward,fertile/forward",
         f"LMbig=kenlm:{tmp_path / 'lm.arpa'}", "Len=length", f"Opus=hf:{tmp_path / 'models/old'}[deu,eng]",

@@ -34,8 +34,8 @@ from rerank.experiment.recipe import (
     REDUCED_SIZE,
     SCOPES,
     SECOND,
-    SHORT,
     SHORT_DROPOUT,
+    SHORT_EPOCHS,
     SHORTLIST,
     SMALL,
     SMALL_EPOCHS,
@@ -163,7 +163,10 @@ def test_a_fraction_of_an_epoch_is_a_number_of_updates() -> None:
 
 def test_the_shortest_training_decides_whether_trainings_are_short() -> None:
     short = FEW_UPDATES | {"dropout": SHORT_DROPOUT}
-    mixed, long = (find_recipe(corpus(30_000), {MODELS[0]: SHORT, MODELS[1]: SHORT - less}).models for less in (0.5, 0))
+    mixed, long = (
+        find_recipe(corpus(30_000), {MODELS[0]: SHORT_EPOCHS, MODELS[1]: SHORT_EPOCHS - less}).models
+        for less in (0.5, 0)
+    )
     assert all(settings.items() >= short.items() for settings in mixed.values())
     assert not any(short.keys() & settings.keys() for settings in long.values())
 
@@ -175,10 +178,10 @@ def test_short_trainings_of_many_pairs_only_have_less_dropout() -> None:
 
 
 def test_small_networks_have_the_settings_of_few_updates_in_all_lengths() -> None:
-    for epochs in (SHORT - 1, SHORT):
+    for epochs in (SHORT_EPOCHS - 1, SHORT_EPOCHS):
         settings = find_recipe(corpus(30_000), {MODELS[0]: epochs}, size=REDUCED_SIZE).models[MODELS[0]]
         assert settings.items() >= {**FEW_UPDATES, "hidden_size": REDUCED_SIZE, "embedding_size": 128}.items()
-        assert ("dropout" in settings) == (epochs < SHORT)
+        assert ("dropout" in settings) == (epochs < SHORT_EPOCHS)
 
 
 def test_small_corpora_have_networks_of_their_own_size() -> None:
@@ -189,8 +192,8 @@ def test_small_corpora_have_networks_of_their_own_size() -> None:
 def test_the_length_of_a_language_model_does_not_make_trainings_short() -> None:
     """Its settings do not depend on the length of other models either."""
     short, long = (
-        find_recipe(corpus(30_000), {MODELS[0]: epochs, LANGUAGE_MODEL: SHORT - 1}).models
-        for epochs in (SHORT - 1, SHORT)
+        find_recipe(corpus(30_000), {MODELS[0]: epochs, LANGUAGE_MODEL: SHORT_EPOCHS - 1}).models
+        for epochs in (SHORT_EPOCHS - 1, SHORT_EPOCHS)
     )
     assert short[LANGUAGE_MODEL] == long[LANGUAGE_MODEL]
     assert not FEW_UPDATES.keys() & long[MODELS[0]].keys()

@@ -169,7 +169,7 @@ STATISTICS = "SCORES_TXT_BEGIN_0 {} 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_
     ("blocks", "message"),
     [
         (((0, "LM0_0 TM0_0 LM0_0", "1 2 3"),), "values of a feature are not adjacent: LM0_0 TM0_0 LM0_0"),
-        (((0, "L_0", "1"), (0, "L_0", "1")), "sentence 0 a second time"),
+        (((0, "L_0", "1"), (0, "L_0", "1")), "duplicate sentence 0"),
         (((0, "", "s_x=1"), (1, "L_0", "1")), "names or order of features differ from the first sentence"),
     ],
 )

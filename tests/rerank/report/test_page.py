@@ -41,7 +41,7 @@ class Explored(NamedTuple):
     chunks: Chunks
 
     def html(self, above: Iterable[str], name: str = "talks") -> str:
-        columns = index(self.reranked, self.measured, self.changes, self.chunks.places)
+        columns = index(self.reranked, self.measured, self.changes, self.chunks.chunk_numbers)
         return "\n".join(page(name, above, self.chunks.elements(), columns))
 
 
@@ -235,7 +235,7 @@ def test_chunks_keep_the_order_of_the_list(explore: Explore, decompressed: Decom
     made = chunks(explored, decompressed)
     assert [len(chunk) for chunk in made] == [CHUNK, CHUNK, 11]
     assert [number for chunk in made for number in chunk] == ids
-    assert explored.chunks.places == {number: position // CHUNK for position, number in enumerate(ids)}
+    assert explored.chunks.chunk_numbers == {number: position // CHUNK for position, number in enumerate(ids)}
 
 
 Explore = Callable[..., Any]

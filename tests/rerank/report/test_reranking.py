@@ -49,7 +49,7 @@ def test_the_list_is_read_in_one_pass(fitted: Any) -> None:
     assert all(each.expectation == in_words("BLEU", measured.estimates[each.sentence]) for each in reading.changes)
     assert measured.outcome and len(measured.outcome.actual) == 80
     assert (reading.depths.sentences, reading.depths.table()[-1].candidates, reading.chosen.lines()) == (80, 5, [])
-    assert len(list(reading.chunks.elements())) == 4 and list(reading.chunks.places) == list(range(80))
+    assert len(list(reading.chunks.elements())) == 4 and list(reading.chunks.chunk_numbers) == list(range(80))
 
 
 def test_a_list_with_more_sentences_than_the_texts_is_an_error(fitted: Any) -> None:

@@ -213,8 +213,8 @@ def test_a_missing_or_changed_reranker_is_an_error(
         (reranker / name).write_bytes(content)
     for changes, message in (
         ({"format": 9}, "format 9, this version reads formats 1 to 5"),
-        ({"features": ["NMT"]}, "expected texts under features, files, tuned, candidates, code and input_filter"),
-        ({"code": 3}, "expected texts under features, files, tuned, candidates, code and input_filter"),
+        ({"features": ["NMT"]}, "not as `moses-rerank` wrote it (Expected `object`, got `array` - at `$.features`)"),
+        ({"code": 3}, "not as `moses-rerank` wrote it (Expected `str`, got `int` - at `$.code`)"),
         ({"candidates": {"A": "3:../x"}}, "'../x' is not a path inside the folder"),
         (
             {"candidates": {"A": "some:models/x"}},

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ pytest.importorskip("transformers")
 
 Make = Callable[..., Path]
 Write = Callable[[str, "str | bytes"], Path]
+Warned = Callable[[str], AbstractContextManager[None]]
 
 SOURCES = ["die Zeitung", "die die", "Zeitung", "Zeitung die"]
 TARGETS = ["the newspaper", "the the", "newspaper", "newspaper the"]
@@ -235,6 +237,20 @@ def test_a_corpus_without_usable_pairs_is_an_error(make: Make, write: Write, tmp
     with pytest.raises(InputError, match="a: no sentence pair that can be used for training"):
         fine_tune(f"{folder}[text=tokens]", empty, empty, tmp_path / "tuned", Settings(), "cpu")
     assert not (tmp_path / "tuned").exists()
+
+
+def test_a_block_of_empty_pairs_is_skipped(
+    make: Make, texts: ParallelFiles, write: Write, warned: Warned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finetuning, "BLOCK", 1)
+    longer = [
+        str(write(f"longer.{side}", Path(path).read_text() + "\n"))
+        for side, path in (("de", texts.source), ("en", texts.target))
+    ]
+    folder = f"{make('nllb')}{NAMES['nllb']}"
+    with warned("longer.de: 1 of 21 pairs are empty or too long"):
+        fine_tune(folder, ParallelFiles(*longer), texts, tmp_path / "tuned", Settings(epochs=1), "cpu")
+    assert (tmp_path / "tuned" / "config.json").exists()
 
 
 def test_the_command_finetune(make: Make, texts: ParallelFiles, tmp_path: Path, command: Callable[..., Any]) -> None:

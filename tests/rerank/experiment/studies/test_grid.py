@@ -89,7 +89,7 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
     both, alone = (read_experiment(str(paths[f"60/seed-2/{system}"])) for system in ("both", "alone"))
     assert list(both.models) == ["forward", "widening"]
     assert list(alone.models) == ["first", "second", "widening"]
-    assert alone.models["second"].pretrained == "first"
+    assert alone.models["second"].pretrained_model == "first"
     assert alone.models["first"].request.settings["seed"] == 1005
     assert alone.models["widening"].candidates == 2
 
