@@ -16,7 +16,7 @@ from features.ragged import Ragged
 from features.sentences import TokenPairs
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import name_of, numbered_lines
-from moses_io.files.text import decode, number, tokens, without_line_end
+from moses_io.files.text import decode, number, without_line_end, words
 
 ITERATIONS = 5
 MAX_PROBABILITY = 1.001
@@ -48,7 +48,7 @@ def read_table(path: str) -> Table:
     table: Table = collections.defaultdict(dict)
     for line, raw in numbered_lines(path):
         text = decode(without_line_end(raw))
-        parts = tokens(text)
+        parts = words(text)
         value = number(parts[2]) if len(parts) == 3 else None
         if value is None:
             raise InputError(f"{name_of(path)}:{line}: expected 'word word probability', found {shown(text)}")

@@ -161,6 +161,7 @@ def feature_texts(hypothesis: Hypothesis) -> dict[str, str]:
 def _features(field: bytes) -> list[tuple[str, list[str]]]:
     """Return (name, value tokens) of each feature."""
     features: list[tuple[str, list[str]]] = []
+    labelled = True
     for token in tokens(decode(without_line_end(field))):
         if token[-1] == "=" or (token[-1] == ":" and _OLD_LABEL.fullmatch(token)):
             features.append((token[:-1], []))
@@ -169,7 +170,10 @@ def _features(field: bytes) -> list[tuple[str, list[str]]]:
             continue
         if not features:
             features.append((UNLABELLED, []))
-        features[-1][1].append(token)
+            labelled = False
+        # Without labels, a sparse feature has one value, and further values are dense again.
+        after_sparse = not labelled and len(features) > 1 and features[-1][1] and "_" in features[-1][0]
+        features[0 if after_sparse else -1][1].append(token)
     for name, texts in features:
         if not texts:
             raise Fault(f"feature {shown(name)} has no value")

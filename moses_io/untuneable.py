@@ -41,7 +41,7 @@ class Untuneable:
 
 def split_untuneable(
     weights: Mapping[str, tuple[float, ...]], features: Sequence[tuple[str, str]]
-) -> tuple[dict[str, tuple[float, ...]], dict[str, Untuneable]]:
+) -> tuple[dict[str, tuple[float, ...]], dict[str, Untuneable], tuple[str, ...]]:
     """Separate the weights of components that Moses prints from features with untuneable components.
 
     If a feature with `tuneable-components` has no weights, each component has weight 1, as in Moses.
@@ -51,7 +51,8 @@ def split_untuneable(
         features: (place, line) of each line under `[feature]`, where place is file and line, for messages.
 
     Returns:
-        (weights of the components that Moses prints, features with untuneable components), both by feature name.
+        (weights of the components that Moses prints, features with untuneable components), both by feature name, and
+        the names of declared features without weights whose components are all tuneable.
 
     Raises:
         InputError: a value is not a boolean, or `weights` and `tuneable-components` of a feature differ in length.
@@ -76,7 +77,8 @@ def split_untuneable(
         untuneable[name] = Untuneable(kind, tuple(None if tuned else weight for weight, tuned in both))
         if values is not None:
             visible[name] = tuple(weight for weight, tuned in both if tuned)
-    return visible, untuneable
+    unweighted = tuple(name for name, (_, tuneable, _) in declared.items() if tuneable is None and name not in weights)
+    return visible, untuneable, unweighted
 
 
 def _declared(features: Sequence[tuple[str, str]]) -> dict[str, tuple[str, tuple[bool, ...] | None, str]]:

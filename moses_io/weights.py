@@ -19,6 +19,7 @@ from moses_io.untuneable import UNKNOWN_WORDS, Untuneable, split_untuneable, wit
 # A name without values, a feature with only untuneable components, or an untuneable feature (`moses -show-weights`).
 _NO_WEIGHT = re.compile(r"(^[^ ]+=( UNTUNEABLECOMPONENT)*| UNTUNEABLE)$")
 _COMMENT = re.compile(r"(^|[ \t])#.*")
+_NAMED = ("weight", "weight-add", "weight-overwrite")
 
 _SAME = ("bl", "d", "dlm", "e", "glm", "lex", "lr", "p", "pb", "pp", "slm", "w", "wt")
 _OLD_LABELS = {
@@ -45,12 +46,15 @@ class WeightFile:
     Attributes:
         weights: of the components that Moses prints in its lists.
         untuneable: features with components that Moses does not print, by name.
+        unweighted: names of features under `[feature]` that Moses prints and that have no weights. For most features,
+            Moses then uses 1 for each component.
         files: paths of all files that were read.
         warnings: messages about possible mistakes in these files.
     """
 
     weights: Weights
     untuneable: dict[str, Untuneable] = field(default_factory=dict)
+    unweighted: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -119,7 +123,9 @@ def _read_ini(path: str, lines: Sequence[tuple[str, str]]) -> WeightFile:
     features: list[tuple[str, str]] = []
     overwriting: list[tuple[str, str]] = []
     section = ""
-    for place, line in lines:
+    for place, whole_line in lines:
+        # In weights, `#` can also be part of a name such as `wt_#~#=`.
+        line = whole_line if section in _NAMED else whole_line.partition("#")[0].rstrip(" \t")
         if line.startswith("["):
             section = line[1:].split("]")[0]
         elif section == "weight-file":
@@ -130,6 +136,8 @@ def _read_ini(path: str, lines: Sequence[tuple[str, str]]) -> WeightFile:
         elif section == "feature":
             features.append((place, line))
         elif section in ("weight", "weight-add") and not _NO_WEIGHT.search(line):
+            if not words(line)[0].endswith("="):  # Moses drops the last character of the name without looking at it
+                raise InputError(f"{place}: expected 'Name= value …', found {shown(line)}")
             name, values = _parse(line, place)
             (weights if section == "weight" else added)[name] = values
         elif section == "weight-overwrite":
@@ -137,8 +145,8 @@ def _read_ini(path: str, lines: Sequence[tuple[str, str]]) -> WeightFile:
         elif section in _OLD_LABELS:
             label = _OLD_LABELS[section]
             weights[label] = weights.get(label, ()) + _numbers([line], label, place)
-    visible, untuneable = split_untuneable(_overwritten(added | weights, overwriting), features)
-    return WeightFile(sparse | visible, untuneable, tuple(files), tuple(warnings))
+    visible, untuneable, unweighted = split_untuneable(_overwritten(added | weights, overwriting), features)
+    return WeightFile(sparse | visible, untuneable, unweighted, tuple(files), tuple(warnings))
 
 
 def _overwritten(weights: Weights, overwriting: Sequence[tuple[str, str]]) -> Weights:

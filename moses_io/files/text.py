@@ -28,9 +28,15 @@ ESCAPES = {
     "&#91;": "[",
     "&#93;": "]",
     "&#124;": "|",
+    "&bar;": "|",
+    "&bra;": "[",
+    "&ket;": "]",
     "&amp;": "&",
 }
-"""Character of each escape of Moses' tokenizer, in the order of unescaping. `&amp;` must be the last one."""
+"""Character of each escape of Moses' tokenizer, also of old versions, in the order of unescaping.
+
+`&amp;` must be the last one.
+"""
 
 NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 MARK = re.compile(r"(^| )\|[0-9]+-[0-9]+(,[^|]*)?\|(?=$| )")

@@ -59,9 +59,14 @@ def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
     weights, path = content.weights, content.files[0]
     if list(weights) == [UNLABELLED] and UNLABELLED not in space.columns:
         values = weights[UNLABELLED]
-        if len(values) != space.dense_size:
+        # With sparse features, init.opt ends with the initial value of their common factor.
+        if len(values) not in (space.dense_size, space.dense_size + bool(space.sparse)):
             raise InputError(f"{path}: expected {space.dense_size} initial weights, found {len(values)}")
-        weights = space.weights(np.array([*values, *[0.0] * len(space.sparse)]))
+        weights = space.weights(np.array([*values[: space.dense_size], *[0.0] * len(space.sparse)]))
+    unweighted = {name: (1.0,) * count for name, count in space.dense if name in content.unweighted}
+    if unweighted:
+        log.info(f"{path}: features without weights have weight 1, as in Moses: {', '.join(unweighted)}")
+    weights = unweighted | weights
     weights = with_rest(weights, space)
     with at(f"{path}: "):
         space.vector(weights)

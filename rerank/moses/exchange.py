@@ -42,6 +42,8 @@ pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
 esac
 """
 INITIAL_FILE = "initial.ini"
+MIN_SUM = 1e-9
+"""Minimum sum of absolute dense weights, as in mert-moses.pl."""
 """File of the initial weights by name, including weights that Moses neither prints nor tunes."""
 
 _BEST = "Best point: "
@@ -138,16 +140,18 @@ def import_weights(folder: str, result: str, output: str) -> None:
         output: path of the ini file.
 
     Raises:
-        InputError: the result does not match the features in the folder.
+        InputError: the result does not match the features in the folder, or all dense weights are 0.
     """
     start = read_weights(f"{folder}/init.dense")
     space = FeatureSpace(tuple((name, len(values)) for name, values in start.items()))
     sparse_file = f"{folder}/sparse-weights"
     sparse = read_sparse_weights(sparse_file) if Path(sparse_file).exists() else {}
     dense, named = _parse(result, space.dense_size, sparse)
-    scale = 1 / (np.abs(dense).sum() or 1)
+    total = float(np.abs(dense).sum())
+    if total < MIN_SUM:
+        raise InputError(f"{result}: all dense weights are 0. The tuner found no weights with a score above 0")
     weights: Weights = space.weights(space.normalized(np.array(dense)))
-    weights |= {name: (value * scale,) for name, value in named.items()}
+    weights |= {name: (value / total,) for name, value in named.items()}
     initial = f"{folder}/{INITIAL_FILE}"
     content = read_weight_file(initial) if Path(initial).exists() else WeightFile({})
     weights = with_unseen(weights, content.weights, FeatureSpace(space.dense, tuple(sparse)))

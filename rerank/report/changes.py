@@ -40,7 +40,7 @@ class Change:
     expectation: str
 
     @property
-    def clarity(self) -> float | None:
+    def score_gain(self) -> float | None:
         """How clear the decision was: model score after minus before, None if one of the choices is not in the list."""
         return sum(part for _, part in self.reasons) if self.reasons else None
 
@@ -49,7 +49,8 @@ class Change:
         """Sentence id, with the gain or, without references, the difference in model score."""
         if self.gain is not None:
             return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
-        return f"sentence {self.sentence}" + ("" if self.clarity is None else f", model score {self.clarity:+.3g}")
+        score = "" if self.score_gain is None else f", model score {self.score_gain:+.3g}"
+        return f"sentence {self.sentence}{score}"
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,9 @@ def in_words(metric: str, estimate: Estimate | None) -> str:
 
 
 def sorted_changes(changes: Iterable[Change]) -> list[Change]:
-    """Return changes sorted by gain in sentence BLEU or, without references, by clarity, highest first."""
+    """Return changes sorted by gain in sentence BLEU or, without references, by score_gain, highest first."""
     return sorted(
-        changes, key=lambda each: (-((each.clarity or 0.0) if each.gain is None else each.gain), each.sentence)
+        changes, key=lambda each: (-((each.score_gain or 0.0) if each.gain is None else each.gain), each.sentence)
     )
 
 

@@ -144,7 +144,7 @@ def index(
     """Return columns of all sentences, with one row per sentence id.
 
     Gains and expected scores are in points, 0 … 100. A column without any value is empty. In rows of unchanged
-    sentences `gain`, `helped` and `clarity` are None.
+    sentences `gain`, `helped` and `score_gain` are None.
 
     Args:
         reranked: the set.
@@ -164,7 +164,7 @@ def index(
         "gain": _column((each.gain if each else None for each in changed), lambda gain: round(100 * gain, 2)),
         "expected": _column((each.expected if each else None for each in estimates), partial(round, ndigits=2)),
         "helped": _column((each.helped if each else None for each in estimates), partial(round, ndigits=4)),
-        "clarity": _column((each.clarity if each else None for each in changed), _digits),
+        "score_gain": _column((each.score_gain if each else None for each in changed), _digits),
         "chunk": [chunks.get(number) for number in ids],
     }
 
@@ -231,7 +231,7 @@ class Chunks:
     def _sentence(self, listed: Listed, ranking: Ranking) -> dict[str, Any]:
         """Return columns of the candidates in the order of the list, and details of both choices.
 
-        `best`, and `place` of a choice, are indices of candidates. `parts` has one column per feature.
+        `oracle`, and `index` of a choice, are indices of candidates. `parts` has one column per feature.
         """
         hypotheses, names = listed.candidates.hypotheses, self._names
         self._numbering.add_sentence(hypotheses)
@@ -265,19 +265,19 @@ class Chunks:
                 for model, weights in self._attention.get((number, name), {}).items()
             ]
             aligned = _aligned(chosen, source, self._numbering.counts_marks)
-            systems[name] = {"place": index, "attention": attended, **aligned}
+            systems[name] = {"index": index, "attention": attended, **aligned}
         return systems
 
 
 def _quality(listed: Listed) -> dict[str, Any]:
-    """Return the smoothed sentence BLEU of each candidate, 0 … 100, and the index of the best one.
+    """Return the smoothed sentence BLEU of each candidate, 0 … 100, and the index of the highest one.
 
-    On a tie the first candidate is the best one. Without references there are no scores, and the index is None.
+    On a tie this is the first one. Without references there are no scores, and the index is None.
     """
     if not listed.judged:
-        return {"bleu": [], "best": None}
+        return {"bleu": [], "oracle": None}
     scores = 100 * listed.judged.quality  # (N,)
-    return {"bleu": [round(score, 2) for score in scores.tolist()], "best": int(np.argmax(scores))}
+    return {"bleu": [round(score, 2) for score in scores.tolist()], "oracle": int(np.argmax(scores))}
 
 
 def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | None) -> Mapping[str, Any]:

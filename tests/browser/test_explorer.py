@@ -68,7 +68,8 @@ def test_search_and_filters(browse: Browse, explored: Any) -> None:
     assert texts(browser, "#count") == [f"{len(having)} of {every} sentences"]
     browser.find_element(BY, "#search").clear()
     improved = {number for number, change in changed.items() if change.gain and change.gain > 0}
-    for kind, kept in (("changed", changed), ("rose", improved), ("not changed", set(range(every)) - set(changed))):
+    unchanged = set(range(every)) - set(changed)
+    for kind, kept in (("changed", changed), ("higher BLEU", improved), ("not changed", unchanged)):
         click(browser, f"[value='{kind}']")
         assert sorted(ids(browser)) == sorted(kept) and kept
     press(browser, "/")
@@ -155,13 +156,13 @@ def test_candidates_are_sorted_and_show_their_values(browse: Browse, explored: A
     rows = ".candidates tbody tr:not(.more)"
     first = texts(browser, f"{rows}:first-child td")
     assert first[1] == "1" and first[4].startswith(change.texts[RERANKED]) and "reranked" in first[4]
-    click(browser, ".candidates [data-key='place']")
+    click(browser, ".candidates [data-key='position']")
     places = [int(place) for place in texts(browser, f"{rows} td:first-child")]
     assert places == list(range(1, len(places) + 1))
     assert texts(browser, f"{rows}:first-child td")[4].startswith(change.texts[MOSES])
     click(browser, ".candidates [data-key='bleu']")
     scores = [float(score) for score in texts(browser, f"{rows} td:nth-child(3)")]
-    assert scores == sorted(scores, reverse=True) and texts(browser, f"{rows}:first-child .tag")[-1] == "best"
+    assert scores == sorted(scores, reverse=True) and texts(browser, f"{rows}:first-child .tag")[-1] == "oracle"
     click(browser, f"{rows}:first-child .parts")
     names = texts(browser, ".numbers tr > th[scope=row]")
     assert set(names) == set(explored.reranked.weights) - {"UnknownWordPenalty0"}
@@ -227,16 +228,16 @@ def test_without_references_the_clearest_decision_is_first(browse: Browse, explo
         "Change",
         "Source",
         "Expected BLEU",
-        "Helped",
-        "Model score",
+        "P(better)",
+        "Model score gain",
     ]
-    changes = sorted(explored.changes, key=lambda change: (-change.clarity, change.sentence))
+    changes = sorted(explored.changes, key=lambda change: (-change.score_gain, change.sentence))
     assert ids(browser)[: len(changes)] == [change.sentence for change in changes]
     assert len(texts(browser, "#kinds label")) == 3
     click(browser, ".list a")
     opened(browser, changes[0].sentence)
     assert texts(browser, "#reading dt") == ["source", "moses", "reranked"]
-    assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "best" not in texts(browser, ".tag")
+    assert "BLEU" not in "".join(texts(browser, ".candidates th")) and "oracle" not in texts(browser, ".tag")
 
 
 def test_other_scripts_and_writing_directions(browse: Browse) -> None:
@@ -266,13 +267,14 @@ def test_the_displayed_sentences_can_be_saved(browse: Browse, explored: Any, tmp
     saved = tmp_path / "sentences.tsv"
     until(browser, lambda _: saved.exists())
     head, *rows = [line.split("\t") for line in saved.read_text(encoding="utf-8").split("\n")[:-1]]
-    assert head == ["id", "gain", "expected", "helped", "model score", "source", "reference", "moses", "reranked"]
+    assert head[:5] == ["id", "gain", "expected", "p_better", "model score gain"]
+    assert head[5:] == ["source", "reference", "moses", "reranked"]
     assert [int(row[0]) for row in rows] == order
     changes = {change.sentence: change for change in explored.changes}
     for row in rows:
         change = changes[int(row[0])]
         assert float(row[1]) == pytest.approx(100 * (change.gain or 0), abs=0.006)
-        assert float(row[4]) == pytest.approx(change.clarity, rel=1e-4)
+        assert float(row[4]) == pytest.approx(change.score_gain, rel=1e-4)
         assert row[5:] == list(change.texts.values())
 
 
@@ -312,7 +314,7 @@ def test_damaged_data_show_a_message(browse: Browse, report: Path, tmp_path: Pat
 
 def test_the_displayed_changed_sentences_are_printed(browse: Browse, explored: Any) -> None:
     browser, improved = browse(), [change for change in explored.changes if change.gain and change.gain > 0]
-    for kind, changes in (("all", explored.changes), ("rose", improved)):
+    for kind, changes in (("all", explored.changes), ("higher BLEU", improved)):
         click(browser, f"[value='{kind}']")
         browser.execute_script("dispatchEvent(new Event('beforeprint'))")
         printed = [int(name.removeprefix("Sentence ")) for name in texts(browser, "#printed h3")]

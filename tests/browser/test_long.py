@@ -123,13 +123,13 @@ def test_a_sentence_is_found_opened_and_its_candidates_sorted(browse: Browse, lo
     candidates = [
         line.split(" ||| ")[1].strip(" ") for line in lines_of(long.folder / "test.nbest") if line.startswith(f"{ODD} ")
     ]
-    for key, column, descending in (("place", 1, False), ("rank", 2, False), ("bleu", 3, True), ("score", 4, True)):
+    for key, column, descending in (("position", 1, False), ("rank", 2, False), ("bleu", 3, True), ("score", 4, True)):
         wait(browser, f"document.querySelector('.candidates [data-key={key}]').click() ?? true")
         shown = [
             float(each.replace("\N{MINUS SIGN}", "-")) for each in texts(browser, f"{rows} td:nth-child({column})")
         ]
         assert shown == sorted(shown, reverse=descending) and len(shown) == len(candidates)
-    browser.find_element(BY, ".candidates [data-key='place']").click()
+    browser.find_element(BY, ".candidates [data-key='position']").click()
     assert texts(browser, f"{rows} td.words > span") == candidates
     assert candidates[1].startswith(SCRIPT) and browser.title.startswith(f"Sentence {ODD}, ")
 

@@ -80,6 +80,14 @@ def test_values_before_any_name_are_unlabelled() -> None:
     assert hypothesis.sparse == {"pl_t1": 3.0}
 
 
+def test_dense_values_after_a_sparse_feature_are_unlabelled() -> None:
+    hypothesis = parse_line(b"0 ||| a ||| 0 -8.05905 pl_t1= 3 -3 3 pl_t2= 1 -0.44 ||| -101.1\n", 1)
+    assert hypothesis.dense == ((UNLABELLED, (0.0, -8.05905, -3.0, 3.0, -0.44)),)
+    assert hypothesis.sparse == {"pl_t1": 3.0, "pl_t2": 1.0}
+    written = parse_line(b"0 ||| a ||| Unlabelled= 1 A_b= 3 4 ||| 0\n", 1)
+    assert written.dense == ((UNLABELLED, (1.0,)), ("A_b", (3.0, 4.0)))
+
+
 def test_text_and_total() -> None:
     assert parse_line(PLAIN, 1).text == "the house"
     assert parse_line(PLAIN, 1).total == 0.579248

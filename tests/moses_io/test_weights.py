@@ -59,6 +59,7 @@ def test_untuneable_weights_are_omitted(tmp_path: Path) -> None:
         ("[weight]\nA= 1 2\n[weight-overwrite]\nA= x x x\n", ":4: weights of 'A': expected a number, found 'x'"),
         ("[weight]\nA= 1_0\n", ":2: weights of 'A': expected a number, found '1_0'"),
         ("[weight]\nA=\n", "no weights"),
+        ("[weight]\npl_s1 0.25\n", ":2: expected 'Name= value …', found 'pl_s1 0.25'"),
         ("[other]\nA= 1\n", "no weights"),
         ("", "no weights"),
     ],
@@ -233,6 +234,19 @@ def test_weights_that_are_added_and_overwritten(tmp_path: Path) -> None:
     text = "[weight-overwrite]\nA= 9 x\nB=\n8\n[weight]\nA= 1 2\nC= 3\n[weight-add]\nC= 7\nD= 4\n"
     assert read(tmp_path, text) == {"A": (9.0, 2.0), "B": (8.0,), "C": (3.0,), "D": (4.0,)}
     assert read(tmp_path, "[weight-overwrite]\nA= 1\nB= 2\nA= 3\n") == {"A": (3.0,), "B": (2.0,)}
+
+
+def test_comments_in_other_sections_than_weights(tmp_path: Path) -> None:
+    path = tmp_path / "ini"
+    path.write_text("[weight-d]\n0.3#c\n[feature]\nA name=P tuneable=false#c\n#c\n[weight]\nP= 1\n")
+    content = read_weight_file(str(path))
+    assert (content.weights, list(content.untuneable)) == ({"d": (0.3,)}, ["P"])
+
+
+def test_declared_features_without_weights_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "ini"
+    path.write_text("[feature]\nPhrasePenalty\nKENLM name=LM0\nA name=P tuneable=false\n[weight]\nLM0= 1\n")
+    assert read_weight_file(str(path)).unweighted == ("PhrasePenalty0",)
 
 
 def test_comments_directly_after_a_value(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from rerank.experiment.init.matching import (
 )
 from rerank.experiment.init.sorting import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
 from rerank.linear.candidates import FeatureSpace
-from rerank.linear.weights import read_initial_weights
+from rerank.linear.weights import load_weight_file, match_initial_weights
 
 DEV = ("dev", "val", "valid", "validation", "tune", "tuning", "mert")
 """Parts of a file name that mark the list of dev."""
@@ -300,15 +300,17 @@ def _find_initial_weights(inis: Sequence[str], others: Sequence[str], dev: ListC
     elif not weights:
         roles.missing.append("no weights that Moses decoded with (moses.ini)")
     elif dev is not None:
-        has = "each has" if possible else "none has"
-        paths = _enumerated(possible or weights)
-        roles.missing.append(f"{paths}: {has} a weight for every feature of {dev.path} (give only one of them)")
+        paths, every = _enumerated(possible or weights), f"a weight for every feature of {dev.path}"
+        hint = "give only one of them" if possible or inis else "add the moses.ini that Moses decoded with"
+        has = "each has" if possible else "none has" if len(weights) > 1 else "expected"
+        roles.missing.append(f"{paths}: {has} {every} ({hint})")
 
 
 def _has_all(path: str, dev: ListContent) -> bool:
     """Return whether a weight file has, for each dense feature of a list, one weight per value."""
     try:
-        weights = read_initial_weights(path, dev.space)
+        content = load_weight_file(path)
+        weights = match_initial_weights(replace(content, unweighted=()), dev.space)
     except InputError:
         return False
     return all(len(weights.get(name, ())) == values for name, values in dev.space.dense)

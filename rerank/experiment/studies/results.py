@@ -290,7 +290,7 @@ def as_json(study: Study, results: Results, failed: Sequence[str]) -> str:
 
 
 def as_csv(results: Results) -> str:
-    """Return all results as CSV, one line for each value of each seed. Moses is a system of its own."""
+    """Return scores and perplexities as CSV, one line for each value of each seed. Moses is a system of its own."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -311,13 +311,13 @@ def _numbers(results: Results) -> Iterator[tuple[int, str, str, str, Replicated]
         for test, result in system.tests.items():
             for metric, replicated in result.scores.items():
                 yield system.size, system.system, test, metric, replicated
-    moses: dict[tuple[int, str, str], Replicated] = {}
-    for system in results.systems:
+    moses: dict[tuple[int, str, str], dict[int, float]] = {}
+    for system in results.systems:  # Moses' scores depend on no system, but a system that failed has none
         for test, result in system.tests.items():
             for metric, replicated in result.moses.items():
-                moses.setdefault((system.size, test, metric), replicated)
-    for (size, test, metric), replicated in moses.items():
-        yield size, MOSES, test, metric, replicated
+                moses.setdefault((system.size, test, metric), {}).update(replicated.values)
+    for (size, test, metric), values in moses.items():
+        yield size, MOSES, test, metric, Replicated(dict(sorted(values.items())))
 
 
 def _perplexities(study: Study, models: Sequence[ModelResult]) -> Table:
@@ -372,7 +372,7 @@ def _dev(results: Results) -> Table:
         )
         for each in results.systems
     ]
-    return Table(f"{results.unseen}: {results.metric}, times 100", header, rows)
+    return Table(f"{results.unseen}: {results.metric}, at most 100, higher is better", header, rows)
 
 
 def mean_and_deviation(replicated: Replicated, sign: str = "") -> str:

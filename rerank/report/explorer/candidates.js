@@ -1,7 +1,7 @@
-// The candidates of a sentence, as a table that sorts.
+// The candidates of a sentence, as a table that can be sorted.
 
-const candidateColumns = (joined) => [
-  { key: "place", name: "List", about: joined ? "position in the merged list" : "position in the list, as ranked by Moses" },
+const candidateColumns = (merged) => [
+  { key: "position", name: "List", about: merged ? "position in the merged list" : "position in the list, as ranked by Moses" },
   { key: "rank", name: "Rank", about: "rank by the reranker" },
   { key: "bleu", name: "BLEU", descending: true, about: "sentence BLEU, smoothed" },
   { key: "score", name: "Score", descending: true, about: "model score" },
@@ -11,9 +11,9 @@ const candidateColumns = (joined) => [
 
 function candidateTable(data) {
   const columns = candidateColumns(data.lists.length > 0).filter(({ key }) => key !== "bleu" || data.bleu.length);
-  const candidates = data.text.map((words, place) => {
-    const [rank, score, bleu] = [data.rank[place], data.score[place], data.bleu[place] ?? null];
-    return { place: place + 1, rank, score, bleu, words, tags: tags(data, place), lists: data.lists[place] };
+  const candidates = data.text.map((words, index) => {
+    const [rank, score, bleu] = [data.rank[index], data.score[index], data.bleu[index] ?? null];
+    return { index, position: index + 1, rank, score, bleu, words, tags: tags(data, index), lists: data.lists[index] };
   });
   const { means, off } = againstMean(data.parts);
   const largest = largestSum(off, candidates.length);
@@ -22,7 +22,7 @@ function candidateTable(data) {
   let order = { key: "rank", descending: false };
   const show = () => {
     replaceHead(table.tHead, headings(columns, order, sortBy));
-    table.tBodies[0].replaceChildren(...sorted(candidates, order).flatMap(({ place }) => rows[place - 1]));
+    table.tBodies[0].replaceChildren(...sorted(candidates, order).flatMap(({ index }) => rows[index]));
   };
   const sortBy = (key) => {
     order = clicked(order, columns, key);
@@ -32,41 +32,41 @@ function candidateTable(data) {
   return table;
 }
 
-// Return what sets a candidate apart: who chose it, and whether it is the best one.
-function tags(data, place) {
-  const systems = Object.entries(data.systems).filter(([, system]) => system.place === place);
+// Return the labels of a candidate: the systems that chose it, and "oracle" for the highest sentence BLEU.
+function tags(data, index) {
+  const systems = Object.entries(data.systems).filter(([, system]) => system.index === index);
   const names = systems.map(([system]) => (Object.keys(data.systems).length > 1 ? system : "both"));
-  if (data.best === place) names.push("best");
+  if (data.oracle === index) names.push("oracle");
   return names;
 }
 
-// Return the row of a candidate and a second one with its numbers, which its bar opens.
+// Return two rows: a candidate, and its feature values, which are hidden until its bar is clicked.
 function candidateRow(candidate, width, data, means, off, largest) {
-  const { place, rank, bleu, score, words, lists } = candidate;
+  const { index, position, rank, bleu, score, words, lists } = candidate;
   const bar = make("button", { type: "button", class: "parts", "aria-expanded": "false" });
-  bar.setAttribute("aria-label", `features of candidate ${place}, ${signed(sumOff(off, place - 1), 3)} relative to the mean`);
-  bar.append(stackedBar(data.features, off, place - 1, largest));
+  bar.setAttribute("aria-label", `features of candidate ${position}, ${signed(sumOff(off, index), 3)} relative to the mean`);
+  bar.append(stackedBar(data.features, off, index, largest));
   const more = make("tr", { class: "more", hidden: "" }, make("td", { colspan: width }));
   bar.addEventListener("click", () => {
     more.hidden = !more.hidden;
     bar.setAttribute("aria-expanded", String(!more.hidden));
-    more.firstChild.replaceChildren(partsTable(data, means, place - 1));
+    more.firstChild.replaceChildren(partsTable(data, means, index));
   });
   const origin = lists ? [`from ${lists}`] : [];
   const chips = [...candidate.tags, ...origin].flatMap((tag) => [" ", make("small", { class: "tag" }, tag)]);
-  const row = make("tr", { "data-place": place, class: candidate.tags.length ? "marked" : "" });
-  row.append(make("td", {}, `${place}`), make("td", {}, `${rank}`));
+  const row = make("tr", { "data-position": position, class: candidate.tags.length ? "marked" : "" });
+  row.append(make("td", {}, `${position}`), make("td", {}, `${rank}`));
   if (bleu !== null) row.append(make("td", {}, bleu.toFixed(1)));
   row.append(make("td", {}, signed(score, 3)), make("td", { class: "words" }, text("span", words), ...chips), make("td", {}, bar));
   return [row, more];
 }
 
-const sumOff = (off, place) => off.reduce((sum, column) => sum + column[place], 0);
+const sumOff = (off, index) => off.reduce((sum, column) => sum + column[index], 0);
 
-// Return the numbers of a candidate's features, what sets it apart most first.
-function partsTable(data, means, place) {
+// Return a table of the features of a candidate, largest difference from the mean first.
+function partsTable(data, means, index) {
   const rows = data.features
-    .map((name, feature) => ({ name, part: data.parts[feature][place], mean: means[feature] }))
+    .map((name, feature) => ({ name, part: data.parts[feature][index], mean: means[feature] }))
     .sort((one, other) => Math.abs(other.part - other.mean) - Math.abs(one.part - one.mean));
   const head = ["feature", "weighted", "mean of all", "difference"].map((name) => make("th", { scope: "col" }, name));
   const body = rows.map(({ name, part, mean }) => {

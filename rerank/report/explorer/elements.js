@@ -1,8 +1,8 @@
-// Elements of the page. What was read stands in them as text and as values of attributes, never as HTML.
+// Elements of the page. Texts from files become text nodes and attribute values, never HTML.
 
 const find = (id) => document.getElementById(id);
 
-// Return a new element; children are elements, or texts.
+// Return a new element. Children are elements or texts.
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -10,13 +10,13 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Text of the set, whose language may be written from right to left.
+// An element with a text from a file, which may be written from right to left.
 const text = (tag, ...children) => make(tag, { dir: "auto" }, ...children);
 
-// A text of the set within a line of ours, by Unicode's isolates: one that is written from right to left turns nothing else.
+// Isolate a text from files within our text (Unicode isolates), so that right-to-left words do not reorder the rest.
 const apart = (words) => `\u2068${words}\u2069`;
 
-// Return a row of headings; those with a key are buttons that sort, as `order` says they do now.
+// Return a row of headings. A column with a key gets a button that sorts by it. aria-sort marks the current order.
 function headings(columns, order, sortBy) {
   const row = make("tr");
   for (const { key, name, about } of columns) {
@@ -24,6 +24,7 @@ function headings(columns, order, sortBy) {
     if (about) heading.title = about;
     if (key) {
       const button = make("button", { type: "button", "data-key": key }, name);
+      if (about) button.title = about; // the focus is on the button
       button.addEventListener("click", () => sortBy(key));
       heading.replaceChildren(button);
       if (key === order.key) heading.setAttribute("aria-sort", order.descending ? "descending" : "ascending");
@@ -33,14 +34,14 @@ function headings(columns, order, sortBy) {
   return row;
 }
 
-// Rebuild a head of headings without losing the focus of the one that was clicked.
+// Replace the headings of a table and keep the focus on the same heading.
 function replaceHead(head, row) {
   const key = head.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   head.replaceChildren(row);
   if (key) head.querySelector(`[data-key="${key}"]`).focus();
 }
 
-// Return a number with its sign, without one where nothing is left of it.
+// Return a number with its sign, without a sign if it is rounded to zero.
 function signed(number, places) {
   const shown = Math.abs(number).toFixed(places);
   return (Number(shown) === 0 ? "" : number > 0 ? "+" : "−") + shown;

@@ -1,6 +1,6 @@
-// Grids of source and target words: what models attended to, and Moses' own alignment and phrases.
+// Grids of source and target words: attention of models, and Moses' own alignment and phrases.
 
-const MOST_CELLS = 3600; // of a map that is drawn unasked: more of them, and opening a sentence takes seconds
+const MOST_CELLS = 3600; // maximum cells of a map that is drawn at once: opening a sentence with more takes seconds
 
 // Return a map, source words along the top and target words down the side; `cellOf(j, i)` makes a cell.
 function grid(caption, source, target, cellOf) {
@@ -19,7 +19,7 @@ function grid(caption, source, target, cellOf) {
   return map;
 }
 
-// Return the cells in a box that scrolls, and the line under it that tells the number of one of them.
+// Return a scrollable box with the cells, and a line below it that shows the value of the current cell.
 function drawn(caption, source, target, cellOf) {
   const head = make("tr", {}, make("td"), ...source.map((word) => make("th", { scope: "col" }, text("span", word))));
   const rows = target.map((word, j) => {
@@ -27,19 +27,19 @@ function drawn(caption, source, target, cellOf) {
     return make("tr", {}, make("th", { scope: "row" }, text("span", word)), ...cells);
   });
   const table = make("table", { class: "matrix" }, make("thead", {}, head), make("tbody", {}, ...rows));
-  const told = make("output", {}, "");
-  const tell = (event) => (told.textContent = event.target.closest("td[title]")?.title ?? "");
-  table.addEventListener("pointerover", tell);
-  table.addEventListener("click", tell);
+  const cellValue = make("output", {}, "");
+  const showCell = (event) => (cellValue.textContent = event.target.closest("td[title]")?.title ?? "");
+  table.addEventListener("pointerover", showCell);
+  table.addEventListener("click", showCell);
   const box = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
-  box.addEventListener("keydown", (event) => toNeighbour(event, table, told));
-  return [box, told];
+  box.addEventListener("keydown", (event) => toNeighbour(event, table, cellValue));
+  return [box, cellValue];
 }
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-// Let an arrow key make a neighbour the current cell, at first the one in the corner, and tell its number.
-function toNeighbour(event, table, told) {
+// Move the current cell with an arrow key, starting in the top left corner, and show its value.
+function toNeighbour(event, table, cellValue) {
   const move = MOVES[event.key];
   if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
   const current = table.querySelector(".current");
@@ -50,7 +50,7 @@ function toNeighbour(event, table, told) {
   current?.classList.remove("current");
   cell.classList.add("current");
   cell.scrollIntoView({ block: "nearest", inline: "nearest" });
-  told.textContent = cell.title;
+  cellValue.textContent = cell.title;
 }
 
 function gridCell(label, weight, kind) {

@@ -1,15 +1,15 @@
-// Keys and the address: `#s264` opens a sentence, and what is open stands in the address.
+// Keys and the address of the page: `#s264` opens sentence 264.
 
-// Open the sentence that the address names, or the list.
+// Open the sentence of the address, or the list.
 function followAddress() {
   const [, id] = /^#s(\d+)$/.exec(location.hash) ?? [];
   find("failure").hidden = true;
-  if (id in list.sentences) return showSentence(Number(id)).catch(tellFailure);
+  if (id in list.sentences) return showSentence(Number(id)).catch(showError);
   closeSentence();
-  if (id) tell(`There is no sentence ${id}`);
+  if (id) showFailure(`There is no sentence ${id}`);
 }
 
-// Go to a neighbour in place of this sentence, so that "back" leads to where the reading began.
+// Open the previous or next sentence and replace the history entry, so that "back" returns to the view before reading.
 function step(by) {
   const sentence = neighbour(by);
   if (sentence) location.replace(`#s${sentence.id}`);

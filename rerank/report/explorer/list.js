@@ -1,12 +1,12 @@
-// The list of sentences: a search, a filter, an order, and a row for each sentence that is shown.
+// The list of sentences: search, filter, order, and a row for each shown sentence.
 
-const STRETCH = 200; // rows that are added at a time, as one scrolls
+const STRETCH = 200; // rows that are added at a time while scrolling
 
 const KINDS = {
   all: () => true,
   changed: isChanged,
-  rose: (sentence) => sentence.gain > 0,
-  fell: (sentence) => sentence.gain < 0,
+  "higher BLEU": (sentence) => sentence.gain > 0,
+  "lower BLEU": (sentence) => sentence.gain < 0,
   "not changed": (sentence) => !isChanged(sentence),
 };
 
@@ -16,9 +16,9 @@ function startList(index) {
   const judged = index.references.length > 0;
   list.sentences = readSentences(index);
   list.columns = listColumns(index.metric).filter(({ key }) => !key || list.sentences.some((each) => each[key] !== null));
-  list.order = { key: judged && index.gain.length ? "gain" : index.clarity.length ? "clarity" : "id" };
+  list.order = { key: judged && index.gain.length ? "gain" : index.score_gain.length ? "score_gain" : "id" };
   list.order.descending = list.order.key !== "id";
-  const kinds = Object.keys(KINDS).filter((kind) => judged || !["rose", "fell"].includes(kind));
+  const kinds = Object.keys(KINDS).filter((kind) => judged || !["higher BLEU", "lower BLEU"].includes(kind));
   find("kinds").append(...kinds.map(kindChoice));
   find("choice").addEventListener("submit", (event) => event.preventDefault());
   find("search").addEventListener("input", showList);
@@ -39,8 +39,8 @@ const listColumns = (metric) => [
   { name: "Change", cell: "what" },
   { name: "Source", cell: "source" },
   { key: "expected", name: `Expected ${metric}`, about: `${metric} that the reranked choice is expected to reach` },
-  { key: "helped", name: "Helped", about: "probability of improvement" },
-  { key: "clarity", name: "Model score", descending: true, about: "model score, reranked minus moses" },
+  { key: "helped", name: "P(better)", about: "probability that the reranked translation is better than Moses’" },
+  { key: "score_gain", name: "Model score gain", descending: true, about: "model score, reranked minus moses" },
 ];
 
 function kindChoice(kind) {
@@ -49,7 +49,7 @@ function kindChoice(kind) {
   return make("label", {}, make("input", attributes), `${kind} (${count})`);
 }
 
-// Show the sentences that search and filter leave, from the first one on.
+// Show the sentences that match search and filter, from the first one on.
 function showList() {
   const words = find("search").value.toLowerCase().trim();
   const chosen = list.sentences.filter((each) => KINDS[list.kind](each) && each.words.includes(words));
@@ -73,7 +73,7 @@ function addRows() {
 }
 
 function listRow(sentence) {
-  const { id, source, before, after, gain, expected, helped, clarity } = sentence;
+  const { id, source, before, after, gain, expected, helped, score_gain } = sentence;
   const what = text("td", ...marked(differences(before, after), ["same", "old", "new"]));
   what.className = isChanged(sentence) ? "words" : "words same";
   const cells = {
@@ -83,21 +83,21 @@ function listRow(sentence) {
     gain: make("td", {}, known(gain, () => signed(gain, 1))),
     expected: make("td", {}, known(expected, () => expected.toFixed(1))),
     helped: make("td", {}, known(helped, () => helped.toFixed(2))),
-    clarity: make("td", {}, known(clarity, () => signed(clarity, 2))),
+    score_gain: make("td", {}, known(score_gain, () => signed(score_gain, 2))),
   };
   return make("tr", { "data-id": id }, ...list.columns.map(({ key, cell }) => cells[key ?? cell]));
 }
 
-// A click anywhere on a row opens it, but for one that ends a selection of text.
+// Open a row on a click anywhere on it, except at the end of a text selection.
 function openRow(event) {
   const row = event.target.closest("tr");
   if (row && !event.target.closest("a") && getSelection().isCollapsed) location.hash = `s${row.dataset.id}`;
 }
 
-// Bring the row of a sentence into view, with the focus on its link.
+// Scroll to the row of a sentence and focus its link.
 function focusRow(id) {
-  const place = list.shown.findIndex((each) => each.id === id);
-  while (place >= list.rows) addRows();
+  const index = list.shown.findIndex((each) => each.id === id);
+  while (index >= list.rows) addRows();
   const link = document.querySelector(`.list [data-id="${id}"] a`);
   link?.scrollIntoView({ block: "center" });
   link?.focus({ preventScroll: true });

@@ -1,11 +1,11 @@
-// What leaves the page: a table of the sentences that are shown and, on paper, the sentence that is read or these.
+// Export: the shown sentences as TSV, and the open sentence or all shown changes on paper.
 
-const SAVED = ["id", "gain", "expected", "helped", "model score", "source", "reference", BEFORE, AFTER];
+const SAVED = ["id", "gain", "expected", "p_better", "model score gain", "source", "reference", BEFORE, AFTER];
 
-// Return the table; no text has a tab or an end of a line in it.
+// Return sentences as TSV. No text contains a tab or a line end.
 function asTable(sentences) {
-  const rows = sentences.map(({ id, gain, expected, helped, clarity, source, references, before, after }) => {
-    const cells = [id, gain, expected, helped, clarity, source, references.join(" ||| "), before, after];
+  const rows = sentences.map(({ id, gain, expected, helped, score_gain, source, references, before, after }) => {
+    const cells = [id, gain, expected, helped, score_gain, source, references.join(" ||| "), before, after];
     return cells.map((cell) => cell ?? "").join("\t");
   });
   return [SAVED.join("\t"), ...rows].map((row) => `${row}\n`).join("");
@@ -17,7 +17,7 @@ function saveShown() {
   URL.revokeObjectURL(address);
 }
 
-// Put what changed among the sentences that are shown on paper; a sentence that is read stands there by itself.
+// Before printing, add all shown sentences that changed. An open sentence is printed alone.
 function printShown() {
   if (reading.id !== null) return;
   const changed = list.shown.filter(isChanged);

@@ -1,10 +1,10 @@
-// One sentence: its texts, why its choice changed, what models attended to, and all candidates.
+// One sentence: texts, reasons of the change, attention, and all candidates.
 
 const reading = { id: null, system: AFTER };
 
 const OVERVIEW = document.title;
 
-// Show a sentence; what its chunk has follows as soon as that is unpacked.
+// Show a sentence. Its candidates are added when their chunk is decompressed.
 async function showSentence(id) {
   const sentence = list.sentences[id];
   reading.id = id;
@@ -32,36 +32,36 @@ function closeSentence() {
   else find(location.hash.slice(1))?.scrollIntoView();
 }
 
-// Return the sentence so many rows further among those shown; from one that is not among them the first or the last.
+// Return the previous (-1) or next (1) sentence of the list. If this sentence is not in the list: the last or the first one.
 function neighbour(step) {
-  const place = list.shown.findIndex((each) => each.id === reading.id);
-  return place < 0 ? list.shown.at(Math.min(0, step)) : list.shown[place + step];
+  const index = list.shown.findIndex((each) => each.id === reading.id);
+  return index < 0 ? list.shown.at(Math.min(0, step)) : list.shown[index + step];
 }
 
 function showPosition() {
-  const place = list.shown.findIndex((each) => each.id === reading.id);
+  const index = list.shown.findIndex((each) => each.id === reading.id);
   find("previous").disabled = !neighbour(-1);
   find("next").disabled = !neighbour(1);
-  find("position").textContent = place < 0 ? "" : `${place + 1} of ${list.shown.length}`;
+  find("position").textContent = index < 0 ? "" : `${index + 1} of ${list.shown.length}`;
 }
 
-// Return what is known of the change in words.
-function judgement({ gain, expected, helped, clarity, ...sentence }) {
+// Return a sentence of text with the scores of the change.
+function judgement({ gain, expected, helped, score_gain, ...sentence }) {
   const parts = [isChanged(sentence) ? "changed" : "not changed"];
-  if (gain !== null) parts.push(`sentence BLEU ${signed(gain, 1)}`);
-  if (clarity !== null) parts.push(`model score ${signed(clarity, 3)}`);
+  if (gain !== null) parts.push(`sentence BLEU gain ${signed(gain, 1)}`);
+  if (score_gain !== null) parts.push(`model score gain ${signed(score_gain, 3)}`);
   if (expected !== null) parts.push(`expected ${list.metric} ${expected.toFixed(1)}`);
   if (helped !== null) parts.push(`better than Moses with probability ${helped.toFixed(2)}`);
   return parts.join(", ");
 }
 
-// Return the lines to be read side by side, words marked that only one of both choices has.
+// Return source, references and both choices below each other. Words that only one choice has are marked.
 function sentenceTexts({ source, references, before, after }) {
   const runs = differences(before, after);
   const many = references.length > 1;
   const lines = [
     ["source", [source]],
-    ...references.map((line, place) => [many ? `reference ${place + 1}` : "reference", [line]]),
+    ...references.map((line, index) => [many ? `reference ${index + 1}` : "reference", [line]]),
     [BEFORE, marked(runs, ["same", "old"])],
     [AFTER, marked(runs, ["same", "new"])],
   ];
@@ -84,7 +84,7 @@ function details(sentence, data) {
 const whyNote = () =>
   make("p", {}, "Contribution of each feature to the difference in model score, reranked minus moses. Green favours the reranked translation, red the translation by Moses.");
 
-// Return the grids of one choice, with a switch where there are two; nothing where there is no grid.
+// Return the grids of one choice, with a switch if both choices have grids. Empty if there is no grid.
 function attended(sentence, systems) {
   const names = Object.keys(systems).filter((name) => hasGrids(systems[name]));
   if (!names.length) return [];

@@ -1,6 +1,6 @@
-// Orders of rows: a key, and which way.
+// Orders of rows: a key and a direction.
 
-// Return rows in an order; what is not known comes last either way, and equal ones keep their order.
+// Return rows in an order. Missing values come last in both directions. Ties keep their order.
 function sorted(rows, { key, descending }) {
   const sign = descending ? -1 : 1;
   return [...rows].sort((one, other) => {
@@ -9,7 +9,7 @@ function sorted(rows, { key, descending }) {
   });
 }
 
-// Return the order after a click on the heading of a column: first the one that its column has, then turned round.
+// Return the order after a click on a heading: the default direction of the column, reversed by a second click.
 function clicked(order, columns, key) {
   if (order.key === key) return { key, descending: !order.descending };
   return { key, descending: Boolean(columns.find((column) => column.key === key).descending) };

@@ -1,7 +1,7 @@
-// The page at work.
+// Starts the page: reads the index, shows the list, and registers all event handlers.
 
 async function start() {
-  const index = await unpack("index");
+  const index = await decompress("index");
   list.metric = index.metric;
   startList(index);
   find("sentences").hidden = false;
@@ -16,4 +16,4 @@ async function start() {
   performance.mark("ready");
 }
 
-start().catch(tellFailure);
+start().catch(showError);

@@ -1,8 +1,8 @@
-// Words that two lines have in common, and those that only one of them has.
+// Differences of two lines in words.
 
 const split = (line) => line.split(" ").filter((word) => word);
 
-// Return the runs of words of both lines in turn: [kind, words], of a kind "same", "old" or "new".
+// Return the runs of words of both lines in order, as [kind, words] with the kinds "same", "old" and "new".
 function differences(before, after) {
   const [old, now] = [split(before), split(after)];
   if (before === after) return old.length ? [["same", old]] : [];
@@ -26,7 +26,7 @@ function differences(before, after) {
   return runs;
 }
 
-// Return the length of the longest common subsequence of the words from i and from j on, a row an i.
+// Return rows[i][j]: length of the longest common subsequence of old[i…] and now[j…].
 function commonLengths(old, now) {
   const rows = Array.from({ length: old.length + 1 }, () => new Uint32Array(now.length + 1));
   for (let i = old.length - 1; i >= 0; i--) {
@@ -39,10 +39,10 @@ function commonLengths(old, now) {
 
 const MARKS = { old: "del", new: "ins" };
 
-// Return nodes of the words of these kinds with what only one line has marked, a blank between runs.
+// Return nodes for the runs of these kinds, separated by spaces. Words of only one line are in <del> or <ins>.
 function marked(runs, kinds) {
   const nodes = runs
     .filter(([kind]) => kinds.includes(kind))
     .map(([kind, words]) => (MARKS[kind] ? make(MARKS[kind], {}, words.join(" ")) : words.join(" ")));
-  return nodes.flatMap((node, place) => (place ? [" ", node] : [node]));
+  return nodes.flatMap((node, index) => (index ? [" ", node] : [node]));
 }

@@ -216,7 +216,7 @@ def test_without_references_the_report_lists_changed_sentences(command: Command,
     assert set(report["analysis"]) == {"sentences", "depths", "judged"} and report["analysis"]["judged"] is None
     (index,) = re.findall('id="index">([^<]*)<', html)
     columns = json.loads(zlib.decompress(base64.b64decode(index)))
-    assert len(columns["source"]) == 30 and sum(each is not None for each in columns["clarity"]) == changed
+    assert len(columns["source"]) == 30 and sum(each is not None for each in columns["score_gain"]) == changed
     assert (columns["references"], columns["gain"]) == ([], [])
     for text in (printed, html.partition("<main")[0]):
         assert not re.search("sentence BLEU|oracle|chrF|TER", text)

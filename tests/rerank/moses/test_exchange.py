@@ -212,6 +212,8 @@ def test_import_results_of_the_tuners(
         (f"F{'9' * 5000} 1\n", "out:1: no feature 'F9"),
         ("1 1e400 0 0\n", "out:1: expected 'F<k> weight'"),
         ("\n\nF0 x\n", "out:3: expected 'F<k> weight'"),
+        ("0 0 0 0\n", "out: all dense weights are 0. The tuner found no weights with a score above 0"),
+        ("F0 0\nF1 -0\nF2 0\ns_x 1\n", "out: all dense weights are 0"),
     ],
 )
 def test_results_that_do_not_match_are_errors(

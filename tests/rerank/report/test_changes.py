@@ -119,7 +119,7 @@ def test_headline_without_references(unscored: list[Change]) -> None:
 
 def test_without_references_changes_are_sorted_by_model_score(unscored: list[Change]) -> None:
     """Differences: 0 for sentence 1, 0.5 - 0.25 - 2 for sentence 0, unknown for 3, one text of which is not listed."""
-    assert [(change.sentence, change.clarity, change.gain) for change in unscored] == [
+    assert [(change.sentence, change.score_gain, change.gain) for change in unscored] == [
         (1, 0.0, None), (3, None, None), (0, -1.75, None),
     ]  # fmt: skip
     lines = side_by_side(unscored)

@@ -177,7 +177,7 @@ def test_scores_contributions_and_reasons(explore: Explore, decompressed: Decomp
     assert first["features"] == ["L", "T", "FromA", "FromB", "sparse"]
     assert first["parts"] == [[0.5, 1, 1], [1, -1, 1.5], [0, 0, 0], [0, 0, 0], [0.25, 0, 0]]
     assert first["bleu"] == [round(100 * 0.25**0.25, 2), round(100 * 0.125**0.25, 2), 100]
-    assert (first["best"], first["lists"], other["lists"]) == (2, ["A", "A, B", "B"], ["A, B"])
+    assert (first["oracle"], first["lists"], other["lists"]) == (2, ["A", "A, B", "B"], ["A, B"])
     assert first["reasons"] == [["L", 0.5], ["T", 0.5], ["FromA", 0], ["FromB", 0], ["sparse", -0.25]]
     assert other["reasons"] == []
 
@@ -185,7 +185,7 @@ def test_scores_contributions_and_reasons(explore: Explore, decompressed: Decomp
 def test_both_choices_have_rank_attention_and_alignment(explore: Explore, decompressed: Decompressed) -> None:
     (chunk,) = chunks(explore([["a b c", "d", "e"]]), decompressed)
     moses, reranked = chunk[0]["systems"].values()
-    assert (moses["place"], reranked["place"]) == (0, 2)
+    assert (moses["index"], reranked["index"]) == (0, 2)
     assert moses["attention"] == [{"model": r"fwd\x07", "weights": [[0.1, 0.9], [0.25, 0.75], [0.3333, 0.6667]]}]
     assert reranked["attention"][0]["weights"] == moses["attention"][0]["weights"][::-1]
     assert (moses["links"], moses["phrases"]) == ([[0, 0], [1, 2]], [[0, 0, 0, 1], [1, 1, 2, 2]])
@@ -197,8 +197,8 @@ def test_links_outside_the_sentence_are_not_shown(explore: Explore, decompressed
     beyond = "0 ||| a b x ||| L= 1 T= 1 2 FromA= 1 FromB= 0 ||| -1 ||| 9-0\n"
     (chunk,) = chunks(explore([], beyond), decompressed)
     moses, reranked = chunk[0]["systems"].values()
-    assert (moses["place"], moses["links"]) == (0, [])
-    assert (reranked["place"], reranked["links"], reranked["phrases"]) == (None, [], [])
+    assert (moses["index"], moses["links"]) == (0, [])
+    assert (reranked["index"], reranked["links"], reranked["phrases"]) == (None, [], [])
 
 
 def test_phrases_outside_the_sentence_are_not_shown(explore: Explore, decompressed: Decompressed) -> None:
@@ -220,7 +220,7 @@ def test_numbering_of_links_follows_the_list(explore: Explore, decompressed: Dec
 
 def test_without_references_there_is_no_oracle(explore: Explore, decompressed: Decompressed) -> None:
     (chunk,) = chunks(explore([]), decompressed)
-    assert (chunk[0]["bleu"], chunk[0]["best"]) == ([], None)
+    assert (chunk[0]["bleu"], chunk[0]["oracle"]) == ([], None)
 
 
 def test_a_list_that_is_not_merged_has_no_list_names(explore: Explore, decompressed: Decompressed) -> None:
@@ -256,11 +256,11 @@ def test_columns_have_one_row_per_sentence(explore: Explore) -> None:
         "gain": [pytest.approx(100 * (1 - 0.125**0.25 * 2**0.25), abs=0.006), None, None],
         "expected": [41.26, None, 90],
         "helped": [0.75, None, None],
-        "clarity": [0.75, None, None],
+        "score_gain": [0.75, None, None],
         "chunk": [0, None, 1],
     }
 
 
 def test_columns_without_any_value_are_empty(explore: Explore) -> None:
     made = columns(explore([]), {})
-    assert (made["references"], made["gain"], made["clarity"]) == ([], [], [0.75, None, None])
+    assert (made["references"], made["gain"], made["score_gain"]) == ([], [], [0.75, None, None])

@@ -257,6 +257,13 @@ def test_weights_without_sections(roles_of: RolesOf, files: Files, form: str) ->
     assert roles.reasons["few"] == "no weight for some features of dev.nbest"
 
 
+def test_weights_without_sections_that_lack_features_are_reported(roles_of: RolesOf, files: Files) -> None:
+    files = {name: content for name, content in files.items() if name != "moses.ini"}
+    hint = "a weight for every feature of dev.nbest (add the moses.ini that Moses decoded with)"
+    assert roles_of(files | {"w": b"LM0= 1\n"}).missing == [f"w: expected {hint}"]
+    assert roles_of(files | {"w": b"LM0= 1\n", "x": b"LM0= 2\n"}).missing == [f"w and x: none has {hint}"]
+
+
 def test_a_copy_of_a_model_is_omitted(roles_of: RolesOf, files: Files) -> None:
     roles = roles_of(files | {"copy.arpa": files["lm.arpa"], "lm2.arpa": files["lm.arpa"].replace(b"-0.1", b"-0.2")})
     assert roles.ngrams == ["copy.arpa", "lm2.arpa"]

@@ -35,6 +35,19 @@ def test_csv_rows_name_the_data_set_of_each_value(unseen: str, where: str) -> No
     assert as_csv(Results([], [system], "bleu", unseen, {})).splitlines()[1:] == [f"60,1,both,{where},0.5"]
 
 
+def test_csv_has_moses_if_the_first_system_failed() -> None:
+    failed = TestResult({"BLEU": Replicated({})}, {"BLEU": Replicated({})}, {})
+    complete = TestResult({"BLEU": Replicated({1: 31.0})}, {"BLEU": Replicated({1: 30.0})}, {})
+    systems = [
+        SystemResult(60, name, Replicated({}), Replicated({}), {"test": result})
+        for name, result in (("first", failed), ("second", complete))
+    ]
+    assert as_csv(Results([], systems, "bleu", "selection", {})).splitlines()[1:] == [
+        "60,1,second,test,BLEU,31.0",
+        "60,1,moses,test,BLEU,30.0",
+    ]
+
+
 def test_a_table_as_text_and_as_markdown() -> None:
     table = Table("T", ("pairs", "system", "BLEU"), [("1,500", "a|b", "3.00"), ("", "moses", "-")])
     assert table.plain() == ["T", "pairs  system  BLEU", "1,500  a|b     3.00", "       moses      -"]
