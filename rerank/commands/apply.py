@@ -76,10 +76,10 @@ def run(arguments: argparse.Namespace) -> None:
         features[label] = kind
     outputs = read_outputs(arguments)
     nbest, source = arguments.list, arguments.source
-    replacements = read_replacements(None, None, arguments.on_missing)
+    whole = os.path.isfile(source) and not is_live(nbest)  # otherwise the source may not be complete yet
+    replacements = read_replacements(source if whole else None, None, arguments.on_missing)
     moses_output = None
     if arguments.moses_output:
-        whole = os.path.isfile(source) and not is_live(nbest)  # otherwise the source may not be complete yet
         moses_output = read_moses_output(arguments.moses_output, source if whole else "")
     reranker = Reranker.load(
         arguments.reranker,
