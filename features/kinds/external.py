@@ -116,7 +116,7 @@ def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
         by_number[int(match.group(1))] = value
     if sorted(by_number) != list(range(len(by_number))):
         raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")
-    return np.array([[by_number[line_number]] for line_number in range(len(by_number))])
+    return np.array([[by_number[index]] for index in range(len(by_number))])  # (candidates, 1)
 
 
 class Scores(ListFeature):

@@ -155,7 +155,8 @@ class AttendFirst(Decoder):
     """Decoder `attend-first`: the query is the state before the step, and the step reads the context.
 
     c_j = attend(g_{j-1}); g_j = LSTM([y_{j-1}; c_j], g_{j-1}); u_j = tanh(g_j + W_uc c_j + W_ui y_{j-1})
-    (Bahdanau et al. 2015, with the output layer of Cohn et al. 2016, eq. 3). With output `state` the softmax reads g_j.
+    (Bahdanau et al. 2015, with the output layer of Cohn et al. 2016, eq. 3). With `softmax_input=state`
+    the softmax reads g_j.
     """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
