@@ -42,9 +42,10 @@ pro) "$MOSES/pro" -S scores.dat -F features.dat -o pro.data
 esac
 """
 INITIAL_FILE = "initial.ini"
+"""File of the initial weights by name, including weights that Moses neither prints nor tunes."""
+
 MIN_SUM = 1e-9
 """Minimum sum of absolute dense weights, as in mert-moses.pl."""
-"""File of the initial weights by name, including weights that Moses neither prints nor tunes."""
 
 _BEST = "Best point: "
 
