@@ -5,7 +5,7 @@ reproduce Moses to the last bit.
 """
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -80,11 +80,3 @@ def count_ngrams(tokens: Sequence[str]) -> Ngrams:
         for length in range(1, ORDER + 1)
         for start in range(len(tokens) - length + 1)
     )
-
-
-def by_length(values: Iterable[tuple[Ngram, float]]) -> list[float]:
-    """Return the sums of values of n-grams, one for each length 1 … `ORDER`."""
-    sums = [0.0] * ORDER
-    for ngram, value in values:
-        sums[len(ngram) - 1] += value
-    return sums

@@ -133,11 +133,9 @@ def check_language(text: str, corpus: ParallelFiles) -> None:
         for path in (corpus.source, corpus.target)
     )
     if in_target < MIN_WORD_RATIO * in_source:
-        shares = " and ".join(
-            f"{100 * known / words.total():.0f} % in {path}"
-            for known, path in ((in_source, corpus.source), (in_target, corpus.target))
-        )
-        raise InputError(f"{text}: expected text of the target language, but its words are {shares}")
+        source, target = (f"{100 * known / words.total():.0f} %" for known in (in_source, in_target))
+        fractions = f"{source} of its words occur in {corpus.source} and {target} in {corpus.target}"
+        raise InputError(f"{text}: expected text of the target language, but {fractions}")
 
 
 def _lines_of(stream: IO[bytes]) -> Iterator[str]:

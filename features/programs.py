@@ -58,11 +58,12 @@ class RunningProgram:
         command: words of the command, or a text for the shell.
         folder: working folder of the program, or empty for that of this process.
         quiet: whether to hide stderr. If the program fails, its last line is part of the message.
-        warning: logged once if the program prints nothing for `SILENCE_TIMEOUT` seconds, or empty for none.
+        name: of the program in a warning that is logged once if it prints nothing for `SILENCE_TIMEOUT` seconds, or
+            empty for no warning.
     """
 
-    def __init__(self, command: str | Sequence[str], folder: str = "", quiet: bool = False, warning: str = "") -> None:
-        self._command, self._folder, self._quiet, self._warning = command, folder, quiet, warning
+    def __init__(self, command: str | Sequence[str], folder: str = "", quiet: bool = False, name: str = "") -> None:
+        self._command, self._folder, self._quiet, self._name = command, folder, quiet, name
         self._program: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._process = 0  # id of the process that started the program
@@ -102,9 +103,10 @@ class RunningProgram:
         return printed.decode(errors="replace").removesuffix("\n").split("\n")
 
     def _warn_of_silence(self) -> None:
-        if self._warning:
-            log.warning(f"{self._warning} ({SILENCE_TIMEOUT:.0f} s without output)")
-            self._warning = ""
+        if self._name:
+            flush = "The program must flush its output after each list"
+            log.warning(f"{self._name}: no output for {SILENCE_TIMEOUT:.0f} s. {flush}")
+            self._name = ""
 
     def _start(self) -> None:
         self._program = None  # that of the process from which this one was forked
@@ -202,7 +204,7 @@ def _exchange(
                 last_output = time.monotonic()
                 count += block.count(b"\n")
                 if count > lines:
-                    raise Fault(f"more than {lines} lines for {lines} candidates")
+                    raise Fault(f"more than {counted(lines, 'line')} for {counted(lines, 'candidate')}")
                 if len(printed) - printed.rfind(b"\n") > MAX_LINE_BYTES:
                     raise Fault(f"line {count + 1} has more than {MAX_LINE_BYTES} bytes")
     return bytes(printed)

@@ -1,8 +1,8 @@
 """Messages and progress bars on stderr, results on stdout.
 
 Messages go to the logger `moses_rerank`: progress at level INFO, possible mistakes at level WARNING. Commands print
-both and, if stderr is a terminal, draw progress bars. Programs that import the packages get
-warnings only, as with any logger. To get more, they configure the logger or call `show_progress()`.
+both and, if stderr is a terminal, draw progress bars. Programs that import the packages get warnings only, as with any
+logger. To get more, they configure the logger or call `show_progress()`.
 """
 
 import logging
@@ -98,7 +98,7 @@ def shows_progress() -> bool:
 
 @contextmanager
 def progress_shown() -> Iterator[None]:
-    """Print messages and draw progress bars while the block runs; then the logger is as it was."""
+    """Print messages and draw progress bars while the block runs, then restore the logger."""
     before, level, propagate = shows_progress(), log.level, log.propagate
     show_progress()
     try:

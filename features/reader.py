@@ -9,7 +9,7 @@ import numpy as np
 
 from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
-from features.models.device import find_device, is_out_of_memory
+from features.models.device import find_device, process_in_parts
 from features.models.folder import Model
 from features.models.scoring.members import Members
 from features.models.scoring.pairs import score_one_by_one
@@ -113,20 +113,32 @@ class Reader:
     def _score_by(
         self, models: Sequence[Model], sentences: Sequence[Sentence], names: Sequence[str], attention: bool
     ) -> Reading:
-        """Score sentences with the given models, in halves if there is not enough memory."""
-        try:
+        """Score sentences with the given models, in parts if there is not enough memory."""
+
+        def score(part: Sequence[Sentence]) -> Reading:
             if self.config.direction == "backward":
-                return score_one_by_one(models, sentences, names, attention, shared=True)
-            return score_tree(models, sentences, names, attention)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+                return score_one_by_one(models, part, names, attention, shared=True)
+            return score_tree(models, part, names, attention)
+
+        return _joined(process_in_parts(sentences, score, self._halves))
+
+    def _halves(self, sentences: Sequence[Sentence]) -> Sequence[Sequence[Sentence]]:
+        """Split a list of sentences in the middle, or the candidates of a single sentence.
+
+        Raises:
+            InputError: there is only one candidate.
+        """
         count = sum(len(each.hypotheses) for each in sentences)
         if count == 1:
             words = counted(len(sentences[0].hypotheses[0]), "word")
             raise InputError(f"{self.folders[0]}: out of memory for a single candidate of {words}")
         log.warning(f"out of memory, {count} candidates are scored in two parts")
-        return _joined([self._score_by(models, half, names, attention) for half in _halves(sentences)])
+        if len(sentences) > 1:
+            middle = len(sentences) // 2
+            return sentences[:middle], sentences[middle:]
+        (only,) = sentences
+        middle = len(only.hypotheses) // 2
+        return [[replace(only, hypotheses=part)] for part in (only.hypotheses[:middle], only.hypotheses[middle:])]
 
 
 def _in_order(sentences: Sequence[Sentence], parts: Sequence[tuple[Sequence[int], Reading]]) -> Reading:
@@ -146,13 +158,3 @@ def _joined(parts: Sequence[Reading]) -> Reading:
         attention=[rows for each in parts for rows in each.attention],
         steps=reduce(Steps.plus, (each.steps for each in parts)),
     )
-
-
-def _halves(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
-    """Split a list of sentences in the middle, or the candidates of a single sentence."""
-    if len(sentences) > 1:
-        middle = len(sentences) // 2
-        return [list(sentences[:middle]), list(sentences[middle:])]
-    (only,) = sentences
-    middle = len(only.hypotheses) // 2
-    return [[replace(only, hypotheses=part)] for part in (only.hypotheses[:middle], only.hypotheses[middle:])]

@@ -87,7 +87,7 @@ FEATURES: dict[str, Kind] = {
     "kenlm": Kind("features.kinds.language_model:KenLM", "KenLM",
         "log-probability by an n-gram model, and number of unknown words", "ARPA", "files", requires=_KENLM),
     "kenlm-reversed": Kind("features.kinds.language_model:Reversed", "KenLMReversed",
-        "as kenlm, for a model of reversed sentences", "ARPA", "files", requires=_KENLM),
+        "values of kenlm from a model of reversed sentences", "ARPA", "files", requires=_KENLM),
     "lexical": Kind("features.kinds.lexical:Lexical", "Lexical",
         "log-probability by IBM model 1 with the table lex.f2e or lex.e2f of Moses",
         "FILE", "files", marks=("f2e", "e2f")),
@@ -95,7 +95,8 @@ FEATURES: dict[str, Kind] = {
         "log-probability by IBM model 1 in both directions, estimated from a corpus",
         "SOURCE,TARGET", "files", many=True, learns=True),
     "phrases": Kind("features.kinds.moses:Phrases", "Phrases",
-        "number and mean length of phrases, minus unaligned words of each side, fraction of monotone steps",
+        "number of phrases, mean words per phrase, negated numbers of unaligned source and target words, "
+        "fraction of monotone steps",
         of_decoder=True),
     "length": Kind("features.kinds.surface:Length", "Length",
         "number of words, and with a corpus the log-density of the length ratio",

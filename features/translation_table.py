@@ -141,9 +141,10 @@ def count(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int])
 def _linked_words(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int]) -> tuple[Integers, Integers]:
     """Return the ids of both words (L,) of each link in some pairs, links to the empty words included."""
     left, right = word_indices(links, source.ends, target.ends)  # (links,) both
-    alone, alone_there = np.ones(len(source.values), np.bool_), np.ones(len(target.values), np.bool_)
-    alone[left] = alone_there[right] = False
-    sources, targets = source.values[alone], target.values[alone_there]
+    unaligned_source = np.ones(len(source.values), np.bool_)
+    unaligned_target = np.ones(len(target.values), np.bool_)
+    unaligned_source[left] = unaligned_target[right] = False
+    sources, targets = source.values[unaligned_source], target.values[unaligned_target]
     return (
         np.concatenate([source.values[left], sources, np.full(len(targets), nulls[0])]),
         np.concatenate([target.values[right], np.full(len(sources), nulls[1]), targets]),

@@ -261,7 +261,7 @@ def read_alignments(path: str, source_lengths: Sequence[int], target_lengths: Se
     for number, line in numbered_lines(path):
         place = f"{name_of(path)}:{number}"
         if number > pairs:
-            raise InputError(f"{place}: expected {counted(pairs, 'line')}, as the corpus has")
+            raise InputError(f"{place}: more lines than the corpus, which has {pairs:,}")
         try:
             links = {numbers_of[part] for part in without_line_end(line).split(b" ") if part}
         except Fault:

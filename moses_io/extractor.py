@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import name_of, numbered_lines
 from moses_io.files.text import decode, encode, no_number, number, tokens, whole, without_line_end
 
@@ -36,29 +36,32 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
         kind: `FEATURES` or `SCORES`.
 
     Raises:
-        InputError: a line cannot be parsed, or does not match the counts in the head of its sentence.
+        InputError: a line cannot be parsed, or does not match the counts in the header of its sentence.
     """
     lines = ((line_number, tokens(decode(without_line_end(line)))) for line_number, line in numbered_lines(path))
     for line_number, head in lines:
         place = f"{name_of(path)}:{line_number}"
         numbers = [value for value in map(whole, head[1:4]) if value is not None]
         if len(numbers) < 3 or not numbers[1] or head[0] != f"{kind}_TXT_BEGIN_0":
-            raise InputError(f"{place}: expected {kind}_TXT_BEGIN_0, a sentence, its candidates and their numbers")
+            expected = f"expected '{kind}_TXT_BEGIN_0 ID CANDIDATES VALUES …'"
+            binary = ". Run the extractor without -b" if head[:1] == [f"{kind}_BIN_BEGIN_0"] else ""
+            raise InputError(f"{place}: {expected}{binary}")
         sentence, count, size = numbers
         if kind == "FEATURES" and len(head) - 4 != size:
             raise InputError(f"{place}: expected {size} names, found {len(head) - 4}")
-        rows, sparse = [], []
+        rows: list[tuple[float, ...]] = []
+        sparse: list[dict[str, float]] = []
         for _ in range(count):
             line_number, parts = next(lines, (0, []))  # line_number 0: the file ends inside the sentence
             if not line_number:
                 break
             row, named = _row(parts, f"{name_of(path)}:{line_number}")
             if len(row) != size:
-                raise InputError(f"{name_of(path)}:{line_number}: expected {size} numbers, found {len(row)}")
+                raise InputError(f"{name_of(path)}:{line_number}: expected {size} dense values, found {len(row)}")
             rows.append(row)
             sparse.append(named)
         if next(lines, (0, []))[1] != [f"{kind}_TXT_END_0"]:
-            raise InputError(f"{place}: expected {count} candidates and {kind}_TXT_END_0")
+            raise InputError(f"{place}: expected {counted(count, 'candidate')} and {kind}_TXT_END_0")
         yield Block(place, sentence, tuple(head[4:]), tuple(rows), tuple(sparse))
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.files.streams import Lines
-from moses_io.files.text import MARK, read_references, tokens
+from moses_io.files.text import MARK, read_references, tokens, unescaped
 
 Filter = Callable[[str], str]
 
@@ -57,10 +57,7 @@ def _first_factors(_: str) -> Filter:
 
 
 def _unescape(_: str) -> Filter:
-    import sacremoses
-
-    moses = sacremoses.MosesDetokenizer()
-    return lambda text: str(moses.unescape_xml(text))
+    return unescaped
 
 
 def _detruecase(_: str) -> Filter:

@@ -171,7 +171,7 @@ def _links_of(parts: list[str], sentence: int, base: int) -> list[_Entry]:
         source, mark, target, typed, kind = match.groups()
         i, j = int(source) - base, int(target or typed) - base
         if min(i, j) < 0:
-            raise Fault(f"the link {part} has word 0, the first one is {base}")
+            raise Fault(f"the link {part} has index 0, but word indices start at {base}")
         entries.append((sentence, (i, j), (kind or mark) in ("-", "S")))
     return entries
 

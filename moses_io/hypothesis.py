@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from moses_io.files.errors import Fault, shown
-from moses_io.files.text import MAX_VALUE, NUMBER, decode, encode, number, numbers, tokens, without_line_end
+from moses_io.files.text import MAX_VALUE, NUMBER, decode, encode, no_number, number, numbers, tokens, without_line_end
 
 MAX_VALUES = 1_000
 """Maximum values of a line that a regular expression reads. A larger expression takes long to compile."""
@@ -91,12 +91,24 @@ def parse_line(line: bytes, number: int) -> Hypothesis:
         if name in names:
             raise Fault(f"feature {shown(name)} occurs twice")
         names.add(name)
-        values = numbers("feature", name, texts)
+        values = _unlabelled(texts) if name == UNLABELLED else numbers("feature", name, texts)
         if is_sparse(name, len(values)):
             sparse[name] = values[0]
         else:
             dense.append((name, values))
     return Hypothesis(int(identifier), number, fields, tuple(dense), sparse)
+
+
+def _unlabelled(texts: Sequence[str]) -> tuple[float, ...]:
+    """Return the values without a name. A token that is no number is probably a misspelled feature, or text."""
+    values = []
+    for token in texts:
+        value = number(token)
+        if value is None:
+            fault = no_number(token, "features such as 'LM0= -2.5'")
+            raise Fault(f"third field: {fault}")
+        values.append(value)
+    return tuple(values)
 
 
 class LineParser:
@@ -122,7 +134,7 @@ class LineParser:
                 and min(values) >= -MAX_VALUE
                 and max(values) <= MAX_VALUE
             ):
-                dense = tuple((name, values[place]) for name, place in self._features)
+                dense = tuple((name, values[columns]) for name, columns in self._features)
                 return Hypothesis(int(identifier), number, fields, dense, {})
         hypothesis = parse_line(line, number)
         layout = tuple((name, len(values)) for name, values in hypothesis.dense)

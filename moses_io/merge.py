@@ -47,8 +47,8 @@ def describe_origins(names: Sequence[str], origins: Origins) -> str:
     return ", ".join([*single, f"{several} in {'both' if len(names) == 2 else 'several'}"])
 
 
-class _Spread:
-    """The lowest value and the mean of each component of a feature over candidates."""
+class _Summary:
+    """Lowest value and mean of each component of a feature over candidates."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -74,12 +74,12 @@ class _Layout:
     """The dense features of the merged list, ordered by the first list that has them.
 
     Attributes:
-        spreads: for each feature name, lowest value and mean over all lines that have the feature.
+        summaries: for each feature name, lowest value and mean over all lines that have the feature.
         indicators: for each indicator name, the name of its list, in the order of the lists.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.spreads: dict[str, _Spread] = {}
+        self.summaries: dict[str, _Summary] = {}
         self.indicators = {f"{INDICATOR}{name}": name for name in names}
         self._known: dict[str, tuple[int, str, int]] = {}
 
@@ -95,7 +95,7 @@ class _Layout:
                 fault = f"the list already has a feature {shown(name)}, a name that the merge adds"
                 raise InputError(f"{sentence_list.place}: {fault}")
             self._check(name, len(values), sentence_list.path, sentence_list.hypotheses[0].number)
-            self.spreads.setdefault(name, _Spread(len(values))).add([row[name] for row in rows])
+            self.summaries.setdefault(name, _Summary(len(values))).add([row[name] for row in rows])
         for hypothesis in sentence_list.hypotheses:
             for name in hypothesis.sparse:
                 self._check(name, 1, sentence_list.path, hypothesis.number)
@@ -157,7 +157,7 @@ def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LO
     with open_output(output) as stream:
         for parts in _by_sentence(readings):
             candidates = _candidates(parts)
-            stream.writelines(_written(candidates, parts, layout, _fills(candidates, layout.spreads, missing)))
+            stream.writelines(_written(candidates, parts, layout, _fills(candidates, layout.summaries, missing)))
             origins.update(tuple(names[index] for index in candidate) for candidate in candidates)
             sentences += 1
     return sentences, origins
@@ -180,7 +180,7 @@ def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOW
     for part in parts.values():
         layout.add(part)
     candidates = _candidates(parts)
-    yield from _written(candidates, parts, layout, _fills(candidates, layout.spreads, missing))
+    yield from _written(candidates, parts, layout, _fills(candidates, layout.summaries, missing))
 
 
 def _check(lists: Mapping[str, str]) -> None:
@@ -239,20 +239,20 @@ def _candidates(parts: Mapping[int, SentenceList]) -> list[Candidate]:
     return candidates
 
 
-def _fills(candidates: Sequence[Candidate], spreads: Mapping[str, _Spread], missing: str | float) -> dict[str, str]:
+def _fills(candidates: Sequence[Candidate], summaries: Mapping[str, _Summary], missing: str | float) -> dict[str, str]:
     """Return the values, as text, of each dense feature that some candidates of a sentence lack."""
     dense: list[dict[str, tuple[float, ...]]] = []
     for candidate in candidates:
         lines = reversed(candidate.values())  # reversed, so that the values of the first list win
         dense.append({name: values for line in lines for name, values in line.dense})
     fills = {}
-    for name, overall in spreads.items():
+    for name, overall in summaries.items():
         rows = [values[name] for values in dense if name in values]
         if len(rows) < len(dense):
-            spread = _Spread(overall.size) if rows else overall
+            summary = _Summary(overall.size) if rows else overall
             if rows:
-                spread.add(rows)
-            fills[name] = spread.fill(missing)
+                summary.add(rows)
+            fills[name] = summary.fill(missing)
     return fills
 
 
@@ -270,7 +270,9 @@ def _written(
             line = with_features(hypothesis, features)
         else:
             rebuilt = with_other_features(hypothesis, features)
-            line = rebuilt.line if index == first else with_total(rebuilt, lowest)
+            # Without totals in the first list, a line with three fields gets no empty fourth one.
+            keeps_total = index == first or (not lowest and len(rebuilt.fields) == 3)
+            line = rebuilt.line if keeps_total else with_total(rebuilt, lowest)
         yield line.removesuffix(b"\n") + b"\n"
 
 
@@ -280,9 +282,9 @@ def _features(candidate: Candidate, layout: _Layout, fills: Mapping[str, str]) -
     existing = {*dict(candidate[0].dense), *candidate[0].sparse} if 0 in candidate else set()
     for hypothesis in candidate.values():
         known |= {name: values for name, values in feature_texts(hypothesis).items() if name not in known}
-    dense = {name: known.get(name) or fills[name] for name in layout.spreads if name not in existing}
+    dense = {name: known.get(name) or fills[name] for name in layout.summaries if name not in existing}
     indicators = {label: str(int(index in candidate)) for index, label in enumerate(layout.indicators)}
-    sparse = {name: values for name, values in known.items() if name not in existing and name not in layout.spreads}
+    sparse = {name: values for name, values in known.items() if name not in existing and name not in layout.summaries}
     return dense | indicators | sparse
 
 

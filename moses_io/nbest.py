@@ -76,7 +76,8 @@ class SentenceList:
 
 def total_or_lowest(hypothesis: Hypothesis) -> float:
     """Return the total of a line, or minus infinity if the line has no total."""
-    return -math.inf if hypothesis.total is None else hypothesis.total
+    total = hypothesis.total
+    return -math.inf if total is None else total
 
 
 class Layout:
@@ -129,9 +130,8 @@ class Order:
         self._current = sentence
         known = self._counted or range(sentence, sentence)
         if sentence in known or sentence in self._others:
-            raise Fault(
-                f"sentence {sentence} comes again after others. `moses-rerank validate --regroup` puts a list in order"
-            )
+            hint = "`moses-rerank validate --regroup` sorts a list by id"
+            raise Fault(f"sentence {sentence} occurs again after other sentences. {hint}")
         if sentence == known.stop:
             self._counted = range(known.start, sentence + 1)
         else:
@@ -155,7 +155,7 @@ class EmptyLines:
 
 def without_end(line: bytes) -> str:
     """Return a suffix for the message about a faulty line if the line has no line end, or ""."""
-    return "" if line.endswith(b"\n") else ". The line has no newline, the list was probably cut off here"
+    return "" if line.endswith(b"\n") else ". The line has no line end, so the list was probably cut off here"
 
 
 def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines | None = None) -> Iterator[Hypothesis]:
@@ -218,7 +218,7 @@ class MosesOutput:
     def check(self, sentences: int, source: str) -> None:
         """Raise `InputError` if the number of lines is not `sentences`. The message names the file `source`."""
         if len(self.lines) != sentences:
-            raise InputError(f"{self.path} has {len(self.lines)} lines, {source} has {sentences}")
+            raise InputError(f"{self.path} has {counted(len(self.lines), 'line')}, {source} has {sentences:,}")
 
     def add_to(self, lists: Iterable[SentenceList]) -> Iterator[SentenceList]:
         """Yield the lists with the decoder's translation added. Raises `InputError` if an id is beyond the output."""
@@ -297,7 +297,7 @@ def regroup(nbest: str, output: str) -> int:
 def check_id(sentence_list: SentenceList, lines: int, kind: str) -> None:
     """Raise `InputError` if the id of a list is not below `lines`, the number of lines of the text `kind`."""
     if sentence_list.sentence >= lines:
-        extent = f"has {lines} lines (ids from 0 to {lines - 1})" if lines else "is empty"
+        extent = f"has {counted(lines, 'line')} (ids from 0 to {lines - 1})" if lines else "is empty"
         raise InputError(
             f"{sentence_list.place}: sentence {sentence_list.sentence} is beyond the {kind}, which {extent}"
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from moses_io.files.errors import Fault, InputError, at, counted, printable, shown
 from moses_io.files.streams import STANDARD, check_plain, name_of
-from moses_io.files.text import MAX_VALUE, number, numbers, stream_lines, words, write_text
+from moses_io.files.text import LIMIT, MAX_VALUE, number, numbers, stream_lines, words, write_text
 from moses_io.hypothesis import UNLABELLED, Hypothesis, is_sparse
 from moses_io.untuneable import UNKNOWN_WORDS, Untuneable, split_untuneable, with_all_components
 
@@ -34,6 +34,9 @@ _OLD_LABELS = {
 
 The lists of that time have no feature for unknown words, so `weight-u` gets the present name.
 """
+
+OLD_NAMES = frozenset(_OLD_LABELS.values())
+"""Names of features in ini files and lists from before 2013."""
 
 Weights = dict[str, tuple[float, ...]]
 """Weights of each feature, dense or sparse, by its name without `=`."""
@@ -203,6 +206,16 @@ def _is_sparse_file(lines: Sequence[str]) -> bool:
     return all(is_sparse(row[0], len(row) - 1) for row in rows) and not all(row[0].endswith("=") for row in rows)
 
 
+def read_dense_weights(path: str) -> Weights:
+    """Read a dense weight file without sections, whose features are all tuneable.
+
+    Raises:
+        InputError: a line is not `Name= value …`.
+    """
+    lines = ((place, line.strip(" \t")) for place, line in _placed_lines(path))
+    return _parse_dense((place, line) for place, line in lines if line)
+
+
 def read_sparse_weights(path: str) -> Weights:
     """Read a sparse weight file, such as the file under `[weight-file]` in an ini file.
 
@@ -264,7 +277,8 @@ def check_weights(weights: Mapping[str, Sequence[float]]) -> Weights:
         if not own or not all(isinstance(value, Real) for value in own):
             raise InputError(f"weights of {shown(name)}: expected a sequence of numbers, found {shown(values)}")
         if not all(abs(value) <= MAX_VALUE for value in own):
-            raise InputError(f"weights of {shown(name)}: not finite, or larger than {MAX_VALUE:.2g}: {shown(values)}")
+            fault = f"not finite, or an absolute value exceeds {LIMIT}"
+            raise InputError(f"weights of {shown(name)}: {fault}: {shown(values)}")
         checked[name] = tuple(float(value) for value in own)
     return checked
 
@@ -312,7 +326,8 @@ def write_weights(
                 f"{path}: an ini cannot hold the name {shown(name)}, which starts with '[' or '#' or contains a tab"
             )
         if not all(abs(value) <= MAX_VALUE for value in values):
-            raise InputError(f"{path}: the weight of {shown(name)} is not finite, or larger than {MAX_VALUE:.2g}")
+            fault = f"is not finite, or its absolute value exceeds {LIMIT}"
+            raise InputError(f"{path}: the weight of {shown(name)} {fault}")
     lines = [*(f"# {printable(comment)}" for comment in comments), *declared, "", "[weight]"]
     lines += [f"{name}= {' '.join(f'{value:.9g}' for value in values)}" for name, values in weights.items()]
     write_text(path, "".join(f"{line}\n" for line in lines))

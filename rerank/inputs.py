@@ -37,9 +37,9 @@ def path_of(path: object, argument: str) -> str:
         if error.errno == errno.ENAMETOOLONG:  # other errors are reported when the file is opened
             raise InputError(f"{argument}: {error.strerror}: {shown(str(path))}") from None
     except UnicodeEncodeError:
-        raise InputError(f"{argument}: no file has a name with a lone surrogate, found {shown(str(path))}") from None
+        raise InputError(f"{argument}: a file name cannot contain a lone surrogate, found {shown(str(path))}") from None
     except ValueError:
-        raise InputError(f"{argument}: no file has a name with a NUL in it, found {shown(str(path))}") from None
+        raise InputError(f"{argument}: a file name cannot contain NUL, found {shown(str(path))}") from None
     # All other code takes `-` for stdin or stdout.
     return f"./{STANDARD}" if str(path) == STANDARD else str(path)
 
@@ -149,7 +149,7 @@ def check_paths(inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
             a file that an input refers to, or a file in a folder that is read.
     """
     if any("\0" in path for path in (*inputs, *outputs.values())):
-        raise InputError("a name has a NUL in it, which no file can have")
+        raise InputError("a file name cannot contain NUL")
     if inputs.count(STANDARD) > 1:
         raise InputError("stdin is named twice, and can be read once. Name a file")
     ordered = sorted(outputs.items(), key=lambda output: output[0] != "--output")  # messages name `--output` first

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import moses_io.nbest
 from features.models.training import request as training
+from features.models.training.metrics import dev_perplexity
 from moses_io.files.errors import InputError, shown
 from moses_io.files.text import ParallelFiles
 from moses_io.nbest import SentenceList
@@ -40,7 +41,7 @@ class TrainedModel:
 
     Attributes:
         folders: model folder, or two folders for a preset whose directions train together.
-        perplexities: best perplexity on dev of each model, per word including `</s>`, over all epochs.
+        perplexities: perplexity on dev of each model's saved weights, per word including `</s>`.
     """
 
     folders: tuple[Path, ...]
@@ -129,7 +130,7 @@ def train(
     start, folder = optional_path_of(pretrained_model, "pretrained_model"), path_of(output, "output")
     training.train_model(request, files, folder, device, start, resume)
     folders = [Path(folder, name) for name in request.folders]
-    return TrainedModel(tuple(folders), tuple(map(training.best_perplexity, folders)))
+    return TrainedModel(tuple(folders), tuple(map(dev_perplexity, folders)))
 
 
 def _plain_values(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from features.kinds.external import read_scores
 from features.kinds.language_model import KenLM
 from features.models.config import read_config
 from features.models.folder import load_model
-from features.models.training.request import read_epochs
+from features.models.training.metrics import read_epochs
 from features.models.vocabulary import learn, load_vocabulary
 from features.translation_table import read_table
 from moses_io.alignment import read_alignments, segmentation, word_alignment
@@ -30,7 +30,7 @@ from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
 from rerank.confidence.confidence import read_confidence
 from rerank.experiment.file import read_experiment
-from rerank.experiment.init.sorting import kind_of
+from rerank.experiment.init.kinds import kind_of
 from rerank.experiment.stages import run_stages
 from rerank.experiment.studies.file import read_study
 from rerank.moses.exchange import import_weights

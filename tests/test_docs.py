@@ -2,8 +2,8 @@
 
 Run unchanged, in a folder with a small part of the sample: the notebook of docs/guide/python.md, the modules of
 features and terms, and (marked slow) the commands of the README and of the quickstart in bash, with small training
-settings and a stub for Moses. All TOML blocks are read by the program. The experiment of the quickstart is also run,
-with small models. All other commands, and the examples of `--help`, are parsed by the real parser (if they have an
+settings and a stub for Moses. All TOML blocks are read by the program. The larger example of experiment files is also
+run, with small models. All other commands, and the examples of `--help`, are parsed by the real parser (if they have an
 ellipsis, with the required arguments added). For scripts, only the names are checked.
 """
 
@@ -313,8 +313,9 @@ def test_commands_and_their_arguments_are_in_the_docs() -> None:
 
 
 @pytest.mark.slow
-def test_the_experiment_of_the_quickstart_runs(examples: Path) -> None:
-    (block,) = [block for block in TOML if block.page == "docs/guide/quickstart.md"]
+def test_the_larger_example_of_experiment_files_runs(examples: Path) -> None:
+    blocks = [block for block in TOML if block.page == "docs/guide/experiment.md"]
+    block = max(blocks, key=lambda block: len(block.text))
     values = experiment_of(block)
     for settings in values["models"].values():
         settings.update(SMALL)

@@ -47,18 +47,19 @@ class Consensus:
         return np.array([[value] for sentence in sentences for value in self._values(sentence)])
 
     def _values(self, sentence: Sentence) -> list[float]:
-        letters = self._metric == "chrf"
-        texts = ["".join(hypothesis) if letters else hypothesis for hypothesis in sentence.hypotheses]
-        weights, lengths = posterior(sentence, self._scale), np.array([len(text) for text in texts])  # (N,), (N,)
+        characters = self._metric == "chrf"
+        texts = ["".join(hypothesis) if characters else hypothesis for hypothesis in sentence.hypotheses]
+        weights = posterior(sentence, self._scale)  # (N,)
+        lengths = np.array([len(text) for text in texts])  # (N,)
         columns = []  # each (N,)
-        for place, own in enumerate(counts_of_ngrams(texts, CHARACTER_ORDER if letters else ORDER)):
+        for order, own in enumerate(counts_of_ngrams(texts, CHARACTER_ORDER if characters else ORDER)):
             expected = np.bincount(own.ngrams, weights[own.candidates] * own.counts, own.size)  # (n-grams,)
             matches = np.bincount(own.candidates, np.minimum(own.counts, expected[own.ngrams]), len(texts))  # (N,)
-            sizes = np.maximum(0, lengths - place)  # (N,)
-            columns += [sizes, np.full(len(texts), expected.sum()), matches] if letters else [matches, sizes]
-        columns += [] if letters else [np.full(len(texts), weights @ lengths)]
+            sizes = np.maximum(0, lengths - order)  # (N,)
+            columns += [sizes, np.full(len(texts), expected.sum()), matches] if characters else [matches, sizes]
+        columns += [] if characters else [np.full(len(texts), weights @ lengths)]
         statistics = zip(np.column_stack(columns), texts, strict=True)  # (N, 3 order) or (N, 2 order + 1)
-        return [(chrf(row, BETA) if letters else bleu(row, True)) if text else 0.0 for row, text in statistics]
+        return [(chrf(row, BETA) if characters else bleu(row, True)) if text else 0.0 for row, text in statistics]
 
 
 class Posteriors:
@@ -90,7 +91,7 @@ class Counts:
 
     Attributes:
         candidates: (pairs,) index of a candidate in its list.
-        ngrams: (pairs,) number of an n-gram in this candidate.
+        ngrams: (pairs,) id of an n-gram in this candidate.
         counts: (pairs,) how often it occurs.
         size: number of distinct n-grams.
     """
@@ -144,9 +145,10 @@ def posterior(sentence: Sentence, scale: float) -> Array:
     for line in sentence.lines:
         total = line.total
         if total is None:
-            raise InputError(f"{sentence.place(line)}: {no_total(line)}, which consensus and posteriors need")
+            needed = "the features consensus and posteriors need a total"
+            raise InputError(f"{sentence.place(line)}: {needed}: {no_total(line)}")
         totals.append(total)
     # The maximum is subtracted so that exp does not overflow.
     weighed = np.exp(scale * (np.array(totals) - max(totals)))
-    shares: Array = weighed / weighed.sum()  # (candidates,)
-    return shares
+    probabilities: Array = weighed / weighed.sum()  # (candidates,)
+    return probabilities

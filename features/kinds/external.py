@@ -1,7 +1,7 @@
 """Scores of other tools, read from a file or from a running program."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from features.arrays import Array
 from features.feature import ListFeature, Resources, Sentence
 from features.programs import RunningProgram, ask
-from moses_io.files.errors import InputError, at, shown
+from moses_io.files.errors import InputError, at, counted, shown
 from moses_io.files.streams import digest, name_of
 from moses_io.files.text import encode, no_number, number, read_lines, tokens, words
 
@@ -67,7 +67,7 @@ def _numbers(line: str) -> list[float | None]:
     return [number(token) for token in words(line)]
 
 
-FORMS: dict[str, Callable[[str], list[float | None]]] = {
+FORMATS: dict[str, Callable[[str], list[float | None]]] = {
     "comet": _comet,
     "lamtram": _lamtram,
     "nematus": _nematus,
@@ -88,21 +88,28 @@ def read_scores(path: str) -> tuple[str, Array]:
         return "fairseq", _ordered(hypotheses, path)
     lines = {line_number: line for line_number, line in lines.items() if not _COMET_OF_ALL.fullmatch(line)}
     first, begin = next(iter(lines.items()), (1, ""))
-    form = next((name for name, parse in FORMS.items() if _good(parse(begin))), "")
-    if not form:
-        expected = "expected scores in a form that `moses-rerank features` lists"
+    name = next((name for name, parse in FORMATS.items() if _good(parse(begin))), "")
+    if not name:
+        expected = "expected a score format that `moses-rerank features` lists"
         raise InputError(f"{name_of(path)}:{first}: {expected}, found {shown(begin)}")
     rows: list[list[float | None]] = []
     for line_number, line in lines.items():
-        row = FORMS[form](line)
-        if not _good(row) or (rows and len(row) != len(rows[0])):
-            raise InputError(f"{name_of(path)}:{line_number}: expected the form of the first line, which is '{form}'")
+        row = FORMATS[name](line)
+        if not _good(row):
+            expected = f"expected finite values in the format '{name}'"
+            raise InputError(f"{name_of(path)}:{line_number}: {expected}, found {shown(line)}")
         rows.append(row)
-    return form, np.array(rows, dtype=np.float64)
+        if len(row) != len(rows[0]):
+            raise InputError(f"{name_of(path)}:{line_number}: {_other_size(row, rows[0])}")
+    return name, np.array(rows, dtype=np.float64)
 
 
 def _good(row: list[float | None]) -> bool:
     return bool(row) and None not in row
+
+
+def _other_size(row: Sequence[object], first: Sequence[object]) -> str:
+    return f"{counted(len(row), 'value')}, the first line has {len(first)}"
 
 
 def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
@@ -110,13 +117,18 @@ def _ordered(hypotheses: dict[int, re.Match[str]], path: str) -> Array:
     by_number: dict[int, float] = {}
     for line_number, match in hypotheses.items():
         value = number(match.group(2))
-        if value is None or int(match.group(1)) in by_number:
-            fault = "a second score of this candidate" if value is not None else no_number(match.group(2))
+        candidate = int(match.group(1))
+        if value is None or candidate in by_number:
+            fault = no_number(match.group(2)) if value is None else f"candidate {candidate} has a second score"
             raise InputError(f"{name_of(path)}:{line_number}: {fault}")
-        by_number[int(match.group(1))] = value
+        by_number[candidate] = value
     if sorted(by_number) != list(range(len(by_number))):
-        raise InputError(f"{name_of(path)}: scores of {len(by_number)} candidates, not numbered from 0 without gaps")
+        raise InputError(f"{name_of(path)}: {_scores_of(by_number)}, not numbered from 0 without gaps")
     return np.array([[by_number[index]] for index in range(len(by_number))])  # (candidates, 1)
+
+
+def _scores_of(candidates: Sized) -> str:
+    return f"scores of {counted(len(candidates), 'candidate')}"
 
 
 class Scores(ListFeature):
@@ -127,21 +139,21 @@ class Scores(ListFeature):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        self._path, self._form, self._rows = argument, *read_scores(argument)
+        self._path, (name, self._rows) = argument, read_scores(argument)
         self._next = 0
-        self.signature = f"scores|{self._form}|sha256:{digest(Path(argument))}"
+        self.signature = f"scores|{name}|sha256:{digest(Path(argument))}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """Return the values, (N, values)."""
         start, self._next = self._next, self._next + sum(len(each.hypotheses) for each in sentences)
         if self._next > len(self._rows):
-            raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has more")
+            raise InputError(f"{self._path}: {_scores_of(self._rows)}, the list has more")
         return self._rows[start : self._next]
 
     def end(self) -> None:
         """Raise `InputError` if the list has fewer candidates than the file."""
         if self._next < len(self._rows):
-            raise InputError(f"{self._path}: scores of {len(self._rows)} candidates, the list has {self._next}")
+            raise InputError(f"{self._path}: {_scores_of(self._rows)}, the list has {self._next}")
 
 
 class Command:
@@ -183,8 +195,7 @@ class Server(Command):
 
     def __init__(self, argument: str, resources: Resources) -> None:
         super().__init__(argument, resources)
-        warning = f"feature 'server:{argument}': does it flush its output after each list?"
-        self._program = RunningProgram(argument, self._folder, warning=warning)
+        self._program = RunningProgram(argument, self._folder, name=f"feature 'server:{argument}'")
 
     def _lines(self, sentences: Sequence[Sentence]) -> list[str]:
         """Return the lines that the program prints."""
@@ -205,12 +216,14 @@ def read_values(lines: Sequence[str], count: int) -> Array:
     Raises:
         InputError: a line has no numbers, or there is not one line with equally many values for each candidate.
     """
-    rows = []
+    rows: list[list[float | None]] = []
     for line_number, line in enumerate(lines, start=1):
         values = _numbers(line.rstrip("\r"))
         if not _good(values):
             raise InputError(f"line {line_number}: expected numbers, found {shown(line)}")
         rows.append(values)
-    if len(rows) != count or len({len(row) for row in rows}) > 1:
-        raise InputError(f"{len(rows)} lines of numbers for {count} candidates")
+        if len(values) != len(rows[0]):
+            raise InputError(f"line {line_number}: {_other_size(values, rows[0])}")
+    if len(rows) != count:
+        raise InputError(f"expected {counted(count, 'line')}, one per candidate, found {len(rows)}")
     return np.array(rows, dtype=np.float64)

@@ -62,7 +62,8 @@ class _Tables(CheckedFeature):
         self._words = self._with_pair = 0
         if words >= MIN_WORDS and with_pair < MIN_FOUND * words:
             found = f"{with_pair} of {words}" if with_pair else f"none of {words}"
-            log.warning(f"feature '{self._name}': {found} words of the list have a pair in the table. {self._expected}")
+            entry = f"{'have' if with_pair > 1 else 'has'} an entry with a word of the other side"
+            log.warning(f"feature '{self._name}': {found} checked words of the list {entry}. {self._expected}")
 
 
 class Lexical(_Tables):
@@ -81,7 +82,7 @@ class Lexical(_Tables):
             raise InputError(f"{argument}: expected f2e or e2f in the file name, the direction of the table")
         self._predicts_source = marks == ("e2f",)
         words = "source word, target word" if self._predicts_source else "target word, source word"
-        columns = f"Expected lines '{words}, probability'. Its columns may be reversed, or hold word numbers"
+        columns = f"Expected lines '{words}, probability'. The columns of the table may be swapped, or contain word ids"
         super().__init__(f"lexical:{argument}", columns)
         self._table = read_table(argument)
         self.signature = f"lexical|{marks[0]}|sha256:{digest(Path(argument))}"

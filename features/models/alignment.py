@@ -23,10 +23,16 @@ DEFAULT = "grow-diag-final-and"
 
 
 class Aligned(NamedTuple):
-    """The alignment of a sentence pair."""
+    """The alignment of a sentence pair.
+
+    Attributes:
+        links: links of words.
+        attention: (J, I) attention of target words on source words, the mean over the models of each direction, then
+            over the directions.
+    """
 
     links: Alignment
-    attention: AttentionRows  # (J, I) of target words on source words, mean over all models
+    attention: AttentionRows
 
 
 class Aligner:
@@ -57,8 +63,8 @@ class Aligner:
             if not config.architecture.attends:
                 raise InputError(f"{folder}: a model without attention to the source cannot align")
         self._join = SYMMETRIZATIONS[symmetrize or DEFAULT]
-        place = find_device(device)
-        self._folders, self._models = folders, [load_model(Path(folder), place) for folder in folders]
+        torch_device = find_device(device)
+        self._folders, self._models = folders, [load_model(Path(folder), torch_device) for folder in folders]
         joined = f"|symmetrize:{symmetrize or DEFAULT}" if len(directions) > 1 else ""
         self.signature = "|".join([model.signature for model in self._models]) + joined
 
@@ -68,15 +74,15 @@ class Aligner:
         Raises:
             InputError: there is not enough memory, or attention is not finite.
         """
-        places = [number for number, pair in enumerate(pairs) if all(pair)]
-        full = [pairs[number] for number in places]
+        indices = [number for number, pair in enumerate(pairs) if all(pair)]
+        full = [pairs[number] for number in indices]
         aligned = [Aligned(frozenset(), np.zeros((len(target), len(source)), np.float32)) for source, target in pairs]
         directions = {model.config.direction: list[list[AttentionRows]]() for model in self._models}
         with within_memory("A sentence pair is too long for these models"):
             for folder, model in zip(self._folders, self._models, strict=True):
                 directions[model.config.direction].append(_attention(model, full, folder))
         means = {direction: [_mean(rows) for rows in zip(*each, strict=True)] for direction, each in directions.items()}
-        for number, *rows in zip(places, *means.values(), strict=True):
+        for number, *rows in zip(indices, *means.values(), strict=True):
             aligned[number] = self._joined(dict(zip(means, rows, strict=True)))
         return aligned
 

@@ -148,9 +148,9 @@ class DevFolds:
 
     @classmethod
     def divide(cls, sources: Iterable[Sequence[str]]) -> "DevFolds":
-        """Divide sentences, given as tokens, into `DEV_FOLDS` folds of equal size.
+        """Divide sentences, given as tokens, into `DEV_FOLDS` folds whose sizes differ by at most one sentence.
 
-        Sentences are ordered by digest, which is as good as random.
+        Sentences are ordered by digest, a pseudo-random order.
         """
         digests = sorted({_digest(source) for source in sources})
         return cls({digest: index % DEV_FOLDS + 1 for index, digest in enumerate(digests)})

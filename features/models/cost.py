@@ -103,8 +103,8 @@ def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int
     key_size, query_size = (a.attention_size, a.attention_size) if a.attention_score == "additive" else (hidden, 0)
     source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * key_size
     # `attend-after` without input feeding reads no context. For the other decoders this is an upper limit.
-    beside = 0 if a.decoder == "attend-after" and a.input_feeding == "none" else annotation
-    inputs = embedding + beside + (a.decoder_layers - 1) * hidden
+    additional = 0 if a.decoder == "attend-after" and a.input_feeding == "none" else annotation
+    inputs = embedding + additional + (a.decoder_layers - 1) * hidden
     decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * query_size
     output = hidden * (hidden + annotation + (0 if a.decoder == "attend-after" else embedding))
     return source, decoder + output + softmax
@@ -123,10 +123,14 @@ class Products:
         return FORWARD * (self.source * source + self.target * target)
 
 
+def vocabulary_of(training: Training, text: TextSize) -> int:
+    """Return the number of words or subwords of a model that is trained on a text, without special ones, at least 1."""
+    return int(training.bpe or max(1, min(text.vocabulary, training.vocabulary_size or math.inf)))
+
+
 def products_of(architecture: Architecture, training: Training, corpus: CorpusSize, backward: bool = False) -> Products:
     """Return the multiplications of a model. `corpus` are the sizes of the texts that it is trained on."""
-    vocabulary = training.bpe or min(corpus[1].vocabulary, training.vocabulary_size or math.inf)
-    products = multiply_adds(architecture, int(vocabulary))
+    products = multiply_adds(architecture, vocabulary_of(training, corpus[1]))
     if architecture.language_model:
         products = 0, products[1]
     source, target = (
@@ -181,7 +185,7 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
     """Return the seconds of a core in which one model reads a corpus once in training.
 
     Args:
-        request: the model. Of a pair of models it is one of both.
+        request: the model, or one model of a pair.
         corpus: sizes of the texts that the model reads and predicts.
     """
     architecture, training = request.resolve()

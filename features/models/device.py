@@ -4,8 +4,9 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +14,9 @@ from torch import Tensor
 from features.arrays import Array, Integers
 from features.feature import check_device
 from moses_io.files.errors import InputError
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
@@ -67,6 +71,25 @@ def memory_of(device: torch.device) -> int:
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether an error is a failed allocation of torch or Python."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def process_in_parts(
+    whole: Work, process: Callable[[Work], Result], split: Callable[[Work], Sequence[Work]]
+) -> list[Result]:
+    """Return the result for the whole work or, if the memory does not suffice, the results for its parts.
+
+    Args:
+        whole: the work.
+        process: function that returns the result for some work.
+        split: function that divides work into smaller parts. It raises `InputError` if this is not possible.
+    """
+    try:
+        return [process(whole)]
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    # Not in the `except` block, where the traceback of the error keeps the tensors of the failed attempt.
+    return [result for part in split(whole) for result in process_in_parts(part, process, split)]
 
 
 @contextlib.contextmanager

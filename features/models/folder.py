@@ -174,7 +174,7 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
     if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights
         return load_model(folder, device, weights_name)
-    if any((place / CHECKPOINT).exists() for place in (folder, folder.parent)):
+    if any((path / CHECKPOINT).exists() for path in (folder, folder.parent)):
         log.warning(f"{folder}: the training of this model has not ended. Its best parameters so far are used")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
 

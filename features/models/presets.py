@@ -82,8 +82,8 @@ _ZAREMBA = {
 }  # fmt: skip
 """Zaremba et al. 2014, section 4.1, the medium LSTM.
 
-They read a text without sentence boundaries in pieces of 35 words, and divide the rate by 1.2 after each epoch. We
-divide it by 2 after each fourth one.
+They read a text without sentence boundaries in segments of 35 words, and divide the learning rate by 1.2 after
+each epoch. We divide it by 2 after every fourth epoch.
 """
 
 

@@ -1,4 +1,7 @@
-"""Speed of this machine in training and scoring, measured with random weights on texts as long as those of a corpus."""
+"""Speed of this machine in training and scoring.
+
+It is measured with random weights on random text with the sentence lengths of a corpus.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +11,7 @@ import torch
 
 from features.arrays import Integers
 from features.models.batches import CELLS, bucketed, pad
-from features.models.cost import CorpusSize, TimeFactors, epoch_seconds, forward_seconds
+from features.models.cost import CorpusSize, TimeFactors, epoch_seconds, forward_seconds, vocabulary_of
 from features.models.device import find_device, multiplies_bfloat16
 from features.models.network.model import EncoderDecoder
 from features.models.tables import find
@@ -34,7 +37,7 @@ def measure_model(request: TrainingRequest, lengths: Integers, corpus: CorpusSiz
     torch.manual_seed(1)
     architecture, training = request.resolve()
     torch_device = find_device(device)
-    size = int(training.bpe or corpus[1].vocabulary) + END + 1
+    size = vocabulary_of(training, corpus[1]) + END + 1
     network = EncoderDecoder(architecture, size, size, training.dropout, training.word_dropout).to(torch_device)
     if network.lexicon:
         network.lexicon.words[:, :TRANSLATIONS] = torch.randint(

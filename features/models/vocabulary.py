@@ -31,7 +31,7 @@ _START = "▁"
 
 
 @dataclass(frozen=True)
-class Dropout:
+class BpeDropout:
     """Settings of BPE-dropout.
 
     Attributes:
@@ -55,7 +55,7 @@ class Subwords:
             raise InputError("damaged, or not a sentencepiece model") from None
         self._known: dict[str, list[str]] = {}
 
-    def segment(self, token: str, dropout: Dropout | None = None) -> list[str]:
+    def segment(self, token: str, dropout: BpeDropout | None = None) -> list[str]:
         """Return the subwords of a token, at least one, with random segmentation if `dropout` is given."""
         if dropout:
             return self.segment_randomly(token, dropout)
@@ -65,7 +65,7 @@ class Subwords:
             self._known[token] = self._processor.encode(_text(token), out_type=str) or [token]
         return self._known[token]
 
-    def segment_randomly(self, token: str, dropout: Dropout) -> list[str]:
+    def segment_randomly(self, token: str, dropout: BpeDropout) -> list[str]:
         """Return the subwords of a token, at least one, by BPE-dropout (Provilkov et al. 2020, algorithm 1).
 
         At each step each possible merge is dropped with this probability, and the remaining merge that was learned
@@ -180,14 +180,14 @@ class Vocabulary:
         """Content of the sentencepiece model, or empty for a vocabulary of words."""
         return self.subwords.model if self.subwords else b""
 
-    def encode(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[int]:
+    def encode(self, tokens: Iterable[str], dropout: BpeDropout | None = None) -> list[int]:
         """Return the ids of tokens or of their subwords, `UNKNOWN` for unknown ones.
 
         With `dropout` the segmentation is random, see `Subwords.segment_randomly`.
         """
         return flat(self.encode_each(tokens, dropout))
 
-    def encode_each(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
+    def encode_each(self, tokens: Iterable[str], dropout: BpeDropout | None = None) -> list[list[int]]:
         """Return the ids of `encode`, as one list for each token."""
         units = (self.subwords.segment(token, dropout) if self.subwords else [token] for token in tokens)
         return [[self._numbers.get(unit, UNKNOWN) for unit in each] for each in units]
@@ -212,7 +212,7 @@ class EmptyVocabulary(Vocabulary):
     def __init__(self) -> None:
         super().__init__([])
 
-    def encode_each(self, tokens: Iterable[str], dropout: Dropout | None = None) -> list[list[int]]:
+    def encode_each(self, tokens: Iterable[str], dropout: BpeDropout | None = None) -> list[list[int]]:
         """Return an empty list for each token."""
         return [[] for _ in tokens]
 

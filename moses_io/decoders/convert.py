@@ -27,7 +27,7 @@ SPARSE = ("joshua", "cdec", "travatar")
 class Converted(NamedTuple):
     """Summary of a converted list."""
 
-    form: str
+    format_name: str
     sentences: int
     candidates: int
     labels: list[str]  # of all features, the score first
@@ -38,7 +38,7 @@ class Converted(NamedTuple):
 def convert(
     path: str,
     output: str,
-    form: str = "",
+    format_name: str = "",
     source: str = "",
     filters: str = "",
     label: str = SCORE,
@@ -50,7 +50,7 @@ def convert(
     Args:
         path: the list.
         output: the new list.
-        form: one of `FORMATS`, or empty to recognize it.
+        format_name: one of `FORMATS`, or empty to recognize it.
         source: source text, needed by formats without sentence ids.
         filters: names of filters for the texts, such as `debpe`.
         label: label of the decoder's own score. If it is not `SCORE`, the labels of other features begin with it.
@@ -63,22 +63,22 @@ def convert(
     if path == STANDARD:
         raise InputError("-: `convert` reads the list twice. Name a file")
     check_plain(path)
-    form = form or recognize(path)
-    if not form and not any(line.strip() for _, line in numbered_lines(path)):
+    format_name = format_name or recognize(path)
+    if not format_name and not any(line.strip() for _, line in numbered_lines(path)):
         raise InputError(f"{path}: the list is empty")
-    if not form:
+    if not format_name:
         raise InputError(f"{path}: no n-best list of a decoder that is known. Name its format with --format")
     sources, change = read_lines(source) if source else None, Filters(filters)
-    counts, copies, sentences, candidates = _survey(read_candidates(path, form, sources))
+    counts, copies, sentences, candidates = _survey(read_candidates(path, format_name, sources))
     if not candidates:
         raise InputError(f"{path}: the list is empty")
     wanted = _labels_of(like, label) if like else None
     columns = _columns(list(counts) if like else _usual(counts, copies, candidates), label, wanted)
     labels = list(columns) if wanted is None else wanted
     with open_output(output) as stream:
-        for each in read_candidates(path, form, sources):
+        for each in read_candidates(path, format_name, sources):
             lacking = columns.values() - each.features.keys()
-            if lacking and form not in SPARSE:
+            if lacking and format_name not in SPARSE:
                 fault = f"a candidate lacks {shown(min(lacking))}, which other candidates have"
                 raise InputError(f"{path}: sentence {each.sentence}: {fault}")
             values = [f"{column}= {each.features.get(columns.get(column, ''), '0')}" for column in labels]
@@ -93,13 +93,15 @@ def convert(
         write_weights(weights, {each: (float(each == label),) for each in [label, *labels]}, ["initial weights"])
     left_out = len(counts.keys() - copies - set(columns.values()))
     absent = [each for each in labels if each not in columns]
-    return Converted(form, sentences, candidates, [label, *labels], left_out, absent)
+    return Converted(format_name, sentences, candidates, [label, *labels], left_out, absent)
 
 
 def _survey(candidates: Iterable[Candidate]) -> tuple[dict[str, int], set[str], int, int]:
-    """Return how many candidates have each feature, the features that always equal the score, and two numbers.
+    """Return the counts of features, sentences and candidates.
 
-    These are the numbers of sentences and of candidates.
+    Returns:
+        (number of candidates by feature, features that always equal the score, number of sentences, number of
+        candidates).
     """
     counts, different, sentences, total = Counter[str](), set[str](), set[int](), 0
     for each in candidates:

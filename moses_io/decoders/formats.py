@@ -86,26 +86,26 @@ def _format_with_bars(line: str) -> str:
     return "cdec" if labelled and number(fields[3]) is not None else ""
 
 
-def read_candidates(path: str, form: str, sources: Sequence[str] | None) -> Iterator[Candidate]:
+def read_candidates(path: str, format_name: str, sources: Sequence[str] | None) -> Iterator[Candidate]:
     """Yield each candidate.
 
     Args:
         path: the list.
-        form: its format.
+        format_name: its format, one of `FORMATS`.
         sources: source sentences, needed by the formats in `UNNUMBERED`.
 
     Raises:
         InputError: a line does not have the format.
     """
-    parse = FORMATS[form]
-    numbering: Iterator[int] = _numbering(path, form, sources) if form in UNNUMBERED else itertools.count()
+    parse, numbered = FORMATS[format_name], format_name not in UNNUMBERED
+    numbering: Iterator[int] = itertools.count() if numbered else _numbering(path, format_name, sources)
     unsorted: list[Candidate] = []
     for line_number, line in numbered_lines(path):
         text = decode(without_line_end(line))
-        if form not in UNNUMBERED and not text.strip(" \t"):
+        if numbered and not text.strip(" \t"):
             continue
         try:
-            if form == FAIRSEQ:
+            if format_name == FAIRSEQ:
                 _add_fairseq(text, unsorted)
             else:
                 yield from map(_checked, parse(text, next(numbering)))
@@ -124,29 +124,30 @@ def _checked(candidate: Candidate) -> Candidate:
     return candidate._replace(text=without_tabs(candidate.text).strip(" "))
 
 
-def _numbering(path: str, form: str, sources: Sequence[str] | None) -> Iterator[int]:
+def _numbering(path: str, format_name: str, sources: Sequence[str] | None) -> Iterator[int]:
     """Return the sentence of each line of a list without ids, in which all sentences have equally many lines.
 
-    Blank source sentences have blank translations. Versions of OpenNMT-py that drop them have no lines for them.
+    Blank source sentences have blank translations. Some versions of OpenNMT-py write no lines for empty sources.
     """
     if sources is None:
         raise InputError(f"{path}: this format has no sentence ids, so the source text is needed (--source)")
-    blank = [_is_blank(form, decode(without_line_end(line))) for _, line in numbered_lines(path)]
-    filled = [place for place, line in enumerate(sources) if line.strip(" \t")]
+    blank = [_is_blank(format_name, decode(without_line_end(line))) for _, line in numbered_lines(path)]
+    filled = [index for index, line in enumerate(sources) if line.strip(" \t")]
     if sources and blank and len(blank) % len(sources) == 0:
         size = len(blank) // len(sources)
-        if all(all(blank[place * size : (place + 1) * size]) for place in {*range(len(sources))} - {*filled}):
-            return (place for place in range(len(sources)) for _ in range(size))
-    if form == "opennmt-py" and filled and blank and len(blank) % len(filled) == 0:
-        return (place for place in filled for _ in range(len(blank) // len(filled)))
+        if all(all(blank[index * size : (index + 1) * size]) for index in {*range(len(sources))} - {*filled}):
+            return (index for index in range(len(sources)) for _ in range(size))
+    if format_name == "opennmt-py" and filled and blank and len(blank) % len(filled) == 0:
+        return (index for index in filled for _ in range(len(blank) // len(filled)))
     lines = f"{counted(len(blank), 'line')} for {counted(len(sources), 'source sentence')}"
-    raise InputError(f"{path}: {lines}, expected equally many for each sentence, and blank ones for blank sentences")
+    expected = "expected the same number for each sentence, with empty translations for empty source sentences"
+    raise InputError(f"{path}: {lines}, {expected}")
 
 
-def _is_blank(form: str, line: str) -> bool:
+def _is_blank(format_name: str, line: str) -> bool:
     """Return whether a line without an id has an empty translation."""
     try:
-        return not any(each.text.strip(" \t") for each in FORMATS[form](line, 0))
+        return not any(each.text.strip(" \t") for each in FORMATS[format_name](line, 0))
     except Fault:  # reported with its line when the list is read
         return False
 
@@ -261,9 +262,10 @@ def _finite(text: str) -> float:
 
 
 def _sockeye(line: str, sentence: int) -> list[Candidate]:
-    """Parse the JSON of a sentence. Scores are costs, and since version 3 lists with the costs of factors after them.
+    """Parse the JSON of a sentence.
 
-    A source without tokens has the score -Infinity and an empty translation.
+    Each score is a cost or, since version 3, a list of the cost and the costs of target factors. A source without
+    tokens has the score -Infinity and an empty translation.
     """
     row = _object(line)
     texts = row.get("translations", [row.get("translation")])

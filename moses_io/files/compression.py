@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from typing import Any, BinaryIO, cast
 
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
 
 LINE, CANDIDATE = 64, 256
 """Approximate memory overhead in bytes of each line of a text, and of an n-best list.
@@ -83,13 +83,16 @@ def decompressed(raw: BufferedReader, name: str, line: int) -> Iterator[BinaryIO
     for format_name, (signature, _) in _UNSUPPORTED.items():
         if head.startswith(signature):
             raise InputError(f"{name}: compressed as {format_name}. {_SUPPORTED}")
-    counted = _Counted(raw)
+    compressed = _Counted(raw)
     open_format = next((each for start, each in _FORMATS.items() if start.match(head)), None)
     if open_format is None:
         with BufferedReader(_Reader(raw, None, name, line), BUFFER) as reader:
             yield cast("BinaryIO", reader)
     else:
-        with open_format(counted) as stream, BufferedReader(_Reader(stream, counted, name, line), BUFFER) as reader:
+        with (
+            open_format(compressed) as stream,
+            BufferedReader(_Reader(stream, compressed, name, line), BUFFER) as reader,
+        ):
             yield cast("BinaryIO", reader)
 
 
@@ -152,8 +155,9 @@ class _Reader(RawIOBase):
             min(most, left + times * more) - len(block) - extra for (times, most), left, extra in limits
         ]
         if min(self._allowances) < 0:
-            found = f"over {self._count:,} bytes in {self._lines:,} lines from {compressed:,} compressed bytes"
-            raise InputError(f"{self._name}: {found}. Decompress it first if this is intended")
+            size = f"{compressed:,} compressed bytes expand to more than {self._count:,} bytes"
+            fault = f"suspicious compression ratio: {size} ({counted(self._lines, 'line')})"
+            raise InputError(f"{self._name}: {fault}. If the file is correct, decompress it first")
 
 
 def check_extension(path: str) -> None:

@@ -43,7 +43,7 @@ def opening(path: object) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"{path}: no file has a name with a NUL in it") from None
+        raise InputError(f"{path}: a file name cannot contain NUL") from None
 
 
 def reason_of(error: InputError | OSError | MemoryError) -> str:
@@ -60,8 +60,8 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return the count and the noun in singular or plural, such as `1 value` or `2 values`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """Return the count and the noun in singular or plural, such as `1 value` or `2,000 values`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:

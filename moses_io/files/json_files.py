@@ -110,4 +110,4 @@ def as_written(name: object) -> Iterator[None]:
         yield
     except (*_FAULTS, msgspec.ValidationError) as error:  # not a subclass of ValueError before msgspec 0.21
         fault = f"no {error}" if isinstance(error, KeyError) else str(error).split("\n")[0]
-        raise InputError(f"{name}: not as `moses-rerank` wrote it ({fault})") from None
+        raise InputError(f"{name}: damaged or edited, `moses-rerank` cannot read it ({fault})") from None

@@ -171,7 +171,7 @@ class _Target(FileIO):
 
 
 def version_of(path: str) -> tuple[int, int]:
-    """Return the time of the last change and the size of a file, which tell whether it has changed meanwhile."""
+    """Return the time of the last change and the size of a file, to detect whether the file has changed."""
     status = os.stat(path)
     return status.st_mtime_ns, status.st_size
 

@@ -14,11 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from moses_io.files.errors import Fault, InputError, shown
+from moses_io.files.errors import Fault, InputError, counted, shown
 from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 
 MAX_VALUE = 3.4028235e38
 """Largest absolute value in Moses, which computes in float32. Sums of products of such values fit into float64."""
+
+LIMIT = f"{MAX_VALUE:.2g}, the limit of float32 in Moses"
+"""`MAX_VALUE` in messages."""
 
 ESCAPES = {
     "&lt;": "<",
@@ -99,13 +102,13 @@ def number(token: str) -> float | None:
     return value if -MAX_VALUE <= value <= MAX_VALUE else None
 
 
-def no_number(token: str) -> str:
+def no_number(token: str, expected: str = "a number") -> str:
     """Return the message about a token for which `number` returns None."""
     if token.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return f"not finite ({token})"
     if NUMBER.fullmatch(token):
-        return f"{shown(token)} is larger than {MAX_VALUE:.2g}, the largest number of Moses"
-    return f"expected a number, found {shown(token)}"
+        return f"the absolute value of {shown(token)} exceeds {LIMIT}"
+    return f"expected {expected}, found {shown(token)}"
 
 
 def numbers(what: str, name: str, texts: Sequence[str]) -> tuple[float, ...]:
@@ -160,7 +163,7 @@ def parallel_lines(source: str, target: str) -> Iterator[tuple[str, str]]:
         if one is None or other is None:
             longer = count + 1 + sum(1 for _ in zip_longest(*sides))
             sizes = (count, longer) if one is None else (longer, count)
-            raise InputError(f"{name_of(target)} has {sizes[1]} lines, {name_of(source)} has {sizes[0]}")
+            raise _other_length(target, sizes[1], source, sizes[0])
         count += 1
         yield one, other
     if not count:
@@ -216,7 +219,11 @@ def _check_lengths(paths: Sequence[str | Lines], texts: Sequence[Sequence[str]])
     """Raise `InputError` if the number of lines of a text differs from the first text."""
     for path, lines in zip(paths, texts, strict=True):
         if len(lines) != len(texts[0]):
-            raise InputError(f"{name_of(path)} has {len(lines)} lines, {name_of(paths[0])} has {len(texts[0])}")
+            raise _other_length(path, len(lines), paths[0], len(texts[0]))
+
+
+def _other_length(path: str | Lines, lines: int, first: str | Lines, first_lines: int) -> InputError:
+    return InputError(f"{name_of(path)} has {counted(lines, 'line')}, {name_of(first)} has {first_lines:,}")
 
 
 def missing_as_none(references: Sequence[str]) -> list[str | None]:

@@ -232,8 +232,8 @@ class WorkerSettings:
         try:
             os.chdir(self.folder)
         except OSError as error:
-            shared = "machines of a cluster need a file system that they share"
-            raise InputError(f"{os.uname().nodename}: {self.folder}: {error.strerror}; {shared}") from None
+            shared = "All machines of a cluster need a shared file system"
+            raise InputError(f"{os.uname().nodename}: {self.folder}: {error.strerror}. {shared}") from None
         show_progress(self.shown)
         if name:
             name_task(name)

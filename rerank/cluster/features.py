@@ -128,7 +128,7 @@ _Description = tuple[dict[str, str], frozenset[str], frozenset[str], int, int]
 class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     """A `Scorer` whose models run in actors. Each actor loads all models.
 
-    The groups are the ones that a single process scores. Features that follow the list are computed in this process.
+    The groups are the ones that a single process scores. Sequential features are computed in this process.
     Journals are compatible with a run without a cluster: either run continues the journal of the other.
 
     Attributes:
@@ -141,11 +141,11 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
     """
 
     def __init__(self, requests: Sequence[FeatureRequest], resources: Resources, journal: str, address: str) -> None:
-        following = [request for request in requests if is_sequential(request)]
-        self._local = FeatureSet(following, resources)
+        sequential = [request for request in requests if is_sequential(request)]
+        self._local = FeatureSet(sequential, resources)
         self._cluster = Connection(address)
         try:
-            self._actors = self._make_actors([each for each in requests if each not in following], resources)
+            self._actors = self._make_actors([each for each in requests if each not in sequential], resources)
             described: _Description = self._actors.result(self._actors.submit("describe"))
             remote, self.of_models, self.whole_lists, self._group, self._part = described
             signatures = self._local.signatures | remote
@@ -170,7 +170,7 @@ class RemoteFeatures(AbstractContextManager["RemoteFeatures"]):
             yield self._finish(*ahead.popleft())
 
     def end(self) -> None:
-        """End the features that follow the list. Called after the last sentence."""
+        """End the sequential features. Called after the last sentence."""
         self._local.end()
 
     def score_separately(self, label: str, sentence: Sentence) -> Array:

@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace) -> None:
     from features.models.alignment import Aligner
     from moses_io.gold import read_gold
     from rerank.systems.align import align
-    from rerank.systems.attention import soft_form
+    from rerank.systems.attention import soft_format
 
     if arguments.soft:
-        soft_form(arguments.soft)
+        soft_format(arguments.soft)
     if arguments.gold_base is not None and not arguments.gold:
         raise InputError("--gold-base is for the file of --gold")
     gold = read_gold(arguments.gold, arguments.gold_base or 0) if arguments.gold else None

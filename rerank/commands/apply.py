@@ -16,7 +16,8 @@ from rerank.commands.arguments import (
 HELP = "rerank new n-best lists with a trained reranker"
 EXAMPLES = """\
   moses-rerank apply work/reranker test.nbest.gz --source test.de --output test.out
-  moses -f moses.ini -n-best-list - 100 distinct < news.de | moses-rerank apply reranker --source news.de --batch-size 1
+  moses -f moses.ini -n-best-list - 100 distinct < news.de | \\
+      moses-rerank apply work/reranker --source news.de --batch-size 1
 
 A reranker is a folder that `run` or `retune` has made. The output has one line per source sentence. Each batch is
 written as soon as it is complete. A sentence is complete when the first line of the next sentence arrives. The source

@@ -36,6 +36,24 @@ Container = argparse._ActionsContainer
 """A parser or a group of its arguments."""
 
 
+class InputPath(str):
+    """The value of an argument that is, or contains, the path of an input."""
+
+
+class OutputPath(str):
+    """The value of an argument that is the path of an output."""
+
+
+Declare = Callable[..., argparse.Action]
+"""The type of `ArgumentParser.add_argument`."""
+
+
+def declarers(parser: Container) -> tuple[Declare, Declare, Declare]:
+    """Return three functions that declare an argument: of any kind, with an input path, and with an output path."""
+    add = parser.add_argument
+    return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")
+
+
 def add_choices(parser: Container, nbest: str) -> None:
     """Declare options for sentences without candidates and for the sorted list.
 
@@ -71,13 +89,38 @@ def add_confidence(parser: argparse.ArgumentParser) -> Container:
         "(0 to 100), a tab, and the probability that the translation is better than Moses' (empty if both are equal or "
         "Moses' translation is not in the list)",
     )
+    add_moses_output(read)
+    return group
+
+
+def add_moses_output(read: Declare) -> None:
+    """Declare the option for Moses' own output, which replaces the candidates with the highest totals."""
     read(
         "--moses-output",
         default="",
         help="translations by Moses, one line per source sentence, needed if Moses used MBR or consensus decoding "
         "(default: candidates with the highest total scores)",
     )
-    return group
+
+
+def add_initial_weights(read: Declare) -> None:
+    """Declare the option for the weights with which tuning starts."""
+    read(
+        "--initial-weights",
+        required=True,
+        metavar="WEIGHTS",
+        help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
+    )
+
+
+def add_filter(add: Declare) -> None:
+    """Declare the option for text filters that apply before the metric."""
+    add(
+        "--filter",
+        default="",
+        metavar="NAMES",
+        help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
+    )
 
 
 def read_outputs(arguments: argparse.Namespace) -> Any:
@@ -122,7 +165,7 @@ def add_jobs(parser: Container, description: str) -> None:
         "--jobs",
         type=positive_number,
         metavar="N",
-        help=f"maximum number of {description} run at the same time on shared cores and GPUs "
+        help=f"maximum number of {description} at a time, which share cores and GPUs "
         "(default: number of models to train, at most one per GPU, or one per core if there is none)",
     )
 
@@ -201,24 +244,6 @@ def add_device(parser: Container) -> None:
         choices=("auto", "cpu", "cuda"),
         help="device of models (default: auto, a GPU if available)",
     )
-
-
-class InputPath(str):
-    """The value of an argument that is, or contains, the path of an input."""
-
-
-class OutputPath(str):
-    """The value of an argument that is the path of an output."""
-
-
-Declare = Callable[..., argparse.Action]
-"""The type of `ArgumentParser.add_argument`."""
-
-
-def declarers(parser: Container) -> tuple[Declare, Declare, Declare]:
-    """Return three functions that declare an argument: of any kind, with an input path, and with an output path."""
-    add = parser.add_argument
-    return add, partial(add, type=InputPath, metavar="FILE"), partial(add, type=OutputPath, metavar="FILE")
 
 
 RENAMED = {

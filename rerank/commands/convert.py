@@ -15,8 +15,8 @@ EXAMPLES = """\
   moses-rerank convert dev.ct2 --source dev.de --output dev.nbest.gz
 
 The decoder's own score is the feature Score and the total of each candidate. --weights writes initial weights for `run`
-and `tune`: 1 for Score, 0 for other features. Without --filter the text stays as it is. It
-should be tokenized like the references."""
+and `tune`: 1 for Score, 0 for other features. Without --filter the text stays as it is. It should be tokenized like
+the references."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read(
         "--source",
         default="",
-        help="source text, needed for formats without sentence ids, in which all sentences have equally many lines",
+        help="source text, needed for formats without sentence ids, in which all sentences have the same number of "
+        "lines",
     )
     read(
         "--like",
@@ -46,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--label",
         type=_label,
         default=SCORE,
-        help="label of the decoder's own score. Another one than the default also begins the labels of other features, "
-        "so that lists of several decoders can be merged (default: %(default)s)",
+        help="label of the decoder's own score. Any other label than the default is also the prefix of the labels of "
+        "other features, so that lists of several decoders can be merged (default: %(default)s)",
     )
     write("--weights", default="", metavar="FILE", help="additional output: initial weights")
 
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.like, arguments.weights,
     )  # fmt: skip
     sizes = f"{counted(done.sentences, 'sentence')}, {counted(done.candidates, 'candidate')}"
-    log.info(f"{done.form}: {sizes}, features {', '.join(done.labels)}")
+    log.info(f"{done.format_name}: {sizes}, features {', '.join(done.labels)}")
     if done.left_out:
         reason = f"not in {arguments.like}" if arguments.like else "most candidates do not have them"
         log.warning(f"left out: {counted(done.left_out, 'feature')} ({reason})")

@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
-from moses_io.files.errors import InputError
-from rerank.commands.arguments import declarers, positive_number, whole_number
+from moses_io.files.errors import InputError, counted
+from rerank.commands.arguments import add_moses_output, declarers, positive_number, whole_number
 
 HELP = "compare two candidates of a sentence, feature by feature"
 EXAMPLES = """\
@@ -12,9 +12,9 @@ EXAMPLES = """\
   moses-rerank explain test.scored.gz --weights weights.ini --sentence 105 --candidate 12 --against 1
 
 The difference of two scores is the sum of weight * difference of values over all features. By default, the candidate
-with the highest score is compared with Moses' choice, which is the candidate with the highest Moses score (total score)
-or, with --moses-output, the candidate whose text is Moses' output. If Moses' choice is the same candidate or not in the
-list, the best other candidate is used instead."""
+with the highest score is compared with Moses' choice, which is the candidate with the highest total or, with
+--moses-output, the candidate whose text is Moses' output. If Moses' choice is the same candidate or not in the list,
+the best other candidate is used instead."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of the candidate to compare with, from 1 (default: Moses' choice)",
     )
-    read(
-        "--moses-output",
-        help="translations by Moses, one line per source sentence, needed if Moses used MBR or consensus decoding "
-        "(default: candidates with the highest total scores)",
-    )
+    add_moses_output(read)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -67,5 +63,5 @@ def run(arguments: argparse.Namespace) -> None:
 def _line(lines: Sequence[str], path: str, sentence: int) -> str:
     """Return the line of a sentence. Raise `InputError`, with the path, if it does not exist."""
     if sentence >= len(lines):
-        raise InputError(f"{path} has {len(lines)} lines, there is no sentence {sentence}")
+        raise InputError(f"{path} has {counted(len(lines), 'line')}, there is no sentence {sentence}")
     return lines[sentence]

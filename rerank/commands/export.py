@@ -2,7 +2,7 @@
 
 import argparse
 
-from rerank.commands.arguments import declarers
+from rerank.commands.arguments import add_filter, add_initial_weights, declarers
 
 HELP = "write a folder to tune a scored n-best list with Moses' kbmira, mert or pro"
 EXAMPLES = """\
@@ -16,19 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, read, write = declarers(parser)
     read("nbest", metavar="NBEST", nargs="+", help="scored n-best list of the tuning set, several lists are pooled")
     read("--reference", action="append", required=True, help="reference translations, one per line, may be repeated")
-    read(
-        "--initial-weights",
-        required=True,
-        metavar="WEIGHTS",
-        help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
-    )
+    add_initial_weights(read)
     write("--output", required=True, metavar="DIR", help="folder to create")
-    add(
-        "--filter",
-        default="",
-        metavar="NAMES",
-        help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
-    )
+    add_filter(add)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,10 +9,10 @@ EXAMPLES = """\
   moses-rerank init data/
   moses-rerank init dev.nbest.gz dev.de dev.en test.nbest.gz test.de train.de train.en moses.ini lm.arpa.gz
 
-`init` inspects the files, infers the role of each file from its content and reports it. File names only name test sets,
-exclude monolingual texts named like a set, and show the n-best list of the dev set: it is the list with a word such as
-`dev`, `tune` or `val` in its name. If no name has such a word, the only list with a source and a reference and without
-a word such as `test` or `eval` is used.
+`init` infers the role of each file from its content and reports it. It uses file names for three things: to find the
+list of dev, to name test sets, and to reject a monolingual text that is named like a dev or test set. The list of dev
+has a word such as `dev`, `tune` or `val` in its name. Otherwise it is the only list that has a source and a reference
+and no word such as `test` or `eval` in its name.
 The next step is `moses-rerank run experiment.toml`."""
 
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         help="n-best lists, texts (parallel or monolingual), weights, n-gram models and word alignments, or folders of "
-        "such files (without hidden files; of subfolders, only those with models of transformers)",
+        "such files (hidden files are ignored, and subfolders without a model of transformers)",
     )
     write("--output", default="experiment.toml", help="experiment file, - for stdout (default: %(default)s)")
 
@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.files.streams import STANDARD, open_output
     from rerank.experiment.checks import check_inputs
     from rerank.experiment.file import parse_experiment
+    from rerank.experiment.init.kinds import files_in, pretrained_in, sort_files
     from rerank.experiment.init.proposal import propose
     from rerank.experiment.init.roles import find_roles
-    from rerank.experiment.init.sorting import files_in, pretrained_in, sort_files
     from rerank.experiment.plan import with_all_models
 
     output = arguments.output

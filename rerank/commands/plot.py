@@ -16,7 +16,7 @@ EXAMPLES = """\
 The extension of --output sets the format: .png, .svg or .pdf. Plots need matplotlib:
 pip install 'moses-rerank[plot]'"""
 
-PICTURES = {
+PLOTS = {
     "attention": "attention of models for a sentence pair: target words in rows, source words in columns",
     "curves": "perplexity of models on dev (solid) and in training (dashed), over epochs and over minutes",
     "length": "BLEU of translations by source length",
@@ -26,10 +26,10 @@ PICTURES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of each plot."""
-    pictures = parser.add_subparsers(dest="picture", required=True, metavar="PICTURE")
+    plots = parser.add_subparsers(dest="plot", required=True, metavar="PLOT")
     parsers = {
-        name: pictures.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        for name, text in PICTURES.items()
+        name: plots.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        for name, text in PLOTS.items()
     }
     add, read, _ = declarers(parsers["attention"])
     read("models", nargs="+", metavar="MODEL", help="model folder")
@@ -67,10 +67,10 @@ def run(arguments: argparse.Namespace) -> None:
         importlib.import_module("matplotlib")
     except ModuleNotFoundError:
         raise InputError("plots need matplotlib: pip install 'moses-rerank[plot]'") from None
-    from rerank.plots.canvas import form_of
+    from rerank.plots.canvas import format_of
 
-    form_of(arguments.output)
-    {"attention": _attention, "curves": _curves, "length": _length, "weights": _weights}[arguments.picture](arguments)
+    format_of(arguments.output)
+    {"attention": _attention, "curves": _curves, "length": _length, "weights": _weights}[arguments.plot](arguments)
 
 
 def _attention(arguments: argparse.Namespace) -> None:
@@ -100,6 +100,6 @@ def _length(arguments: argparse.Namespace) -> None:
 
 
 def _weights(arguments: argparse.Namespace) -> None:
-    from rerank.plots.measurements import plot_weights, read_spreads
+    from rerank.plots.measurements import plot_weights, weights_by_feature
 
-    plot_weights(*read_spreads(arguments.weights), arguments.output)
+    plot_weights(*weights_by_feature(arguments.weights), arguments.output)

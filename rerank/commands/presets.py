@@ -15,11 +15,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the presets and all settings with their defaults."""
     from features.models.presets import PRESETS
     from features.models.settings import CHOICES, Architecture, Training
+    from features.progress import show
 
-    for name, preset in PRESETS.items():
-        print(f"{name:<27}{preset.description}")
+    lines = [f"{name:<27}{preset.description}" for name, preset in PRESETS.items()]
     for title, defaults in (("Architecture", Architecture()), ("Training", Training())):
-        print(f"\n{title}: settings and defaults (for --set, or keys next to the preset in an experiment file):")
+        lines += ["", f"{title}: settings and defaults (for --set, or keys next to the preset in an experiment file):"]
         for name, value in asdict(defaults).items():
-            text = str(value).lower() if isinstance(value, bool) else ",".join(value) if value == () else value
-            print(f"  {name + '=' + str(text):<26}{' | '.join(CHOICES.get(name, ()))}".rstrip())
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+            shown = text.lower() if isinstance(value, bool) else text
+            lines.append(f"  {f'{name}={shown}':<26}{' | '.join(CHOICES.get(name, ()))}".rstrip())
+    show(lines)

@@ -13,8 +13,9 @@ from rerank.commands.arguments import (
 
 HELP = "train a reranker from the files of a run of mert-moses.pl"
 EXAMPLES = """\
-  mert-moses.pl dev.de dev.en ~/moses/bin/moses model/moses.ini --working-dir $PWD/mert --decoder-flags "-threads 8"
-  moses-rerank retune dev.de dev.en ~/moses/bin/moses mert/moses.ini --working-dir rerank-work \\
+  mert-moses.pl dev.de dev.en ~/mosesdecoder/bin/moses model/moses.ini --working-dir $PWD/mert \\
+      --decoder-flags "-threads 8"
+  moses-rerank retune dev.de dev.en ~/mosesdecoder/bin/moses mert/moses.ini --working-dir rerank-work \\
       --decoder-flags="-threads 8" --corpus corpus/train --f de --e en
 
 The positional arguments are the ones of mert-moses.pl. The decoder writes the n-best list of the dev set with the tuned
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REFERENCES",
         help="reference of the dev set, or the prefix of several: REFERENCES0, … or REFERENCES.ref0, …",
     )
-    add("decoder", metavar="DECODER", help="decoder program, such as ~/moses/bin/moses")
+    add("decoder", metavar="DECODER", help="decoder program, such as ~/mosesdecoder/bin/moses")
     read("config", metavar="CONFIG", help="tuned moses.ini")
     add("--working-dir", required=True, metavar="DIR", help="folder for all results")
     add(

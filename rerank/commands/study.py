@@ -58,5 +58,5 @@ def run(arguments: argparse.Namespace) -> None:
     show(lines)
     if failed:
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        others = f"{more} of {counted(parts, 'part')}"
-        raise InputError(f"{failed[0]}{others} failed, see the messages above. The same command runs them again")
+        fault = f"{len(failed)} of {counted(parts, 'stage')} failed: {failed[0]}{more}"
+        raise InputError(f"{fault}. See the messages above. The same command repeats them")

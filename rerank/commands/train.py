@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
         request.check(arguments.pretrained_model)
         request.check_synthetic(files.synthetic)
         output = f"{arguments.output}/{name}" if several else arguments.output
-        if arguments.ray and not arguments.resume:
+        if not arguments.resume and not together:  # before hours of training
             check_free(Path(output), resume=False)
         resume = arguments.resume or bool(arguments.ray)  # a worker that died is restarted and continues its training
         trainings[f"train {name if several else arguments.output}"] = partial(

@@ -3,7 +3,15 @@
 import argparse
 
 from moses_io.files.errors import InputError
-from rerank.commands.arguments import Container, add_settings, declarers, read_settings, whole_number
+from rerank.commands.arguments import (
+    Container,
+    add_filter,
+    add_initial_weights,
+    add_settings,
+    declarers,
+    read_settings,
+    whole_number,
+)
 
 HELP = "tune the weights of a scored n-best list"
 EXAMPLES = """\
@@ -34,12 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, read, write = declarers(parser)
     read("nbest", metavar="NBEST", nargs="*", help="scored n-best list of the tuning set, several lists are pooled")
     read("--reference", action="append", help="reference translations, one per line, may be repeated")
-    read(
-        "--initial-weights",
-        required=True,
-        metavar="WEIGHTS",
-        help="initial weights: moses.ini, another ini or weight file, or init.opt of mert",
-    )
+    add_initial_weights(read)
     write(
         "--output", default="-", help="ini file with the tuned weights, readable by Moses' rescore.py (default: stdout)"
     )
@@ -54,12 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bleu, bleu-shortest, bleu-average, chrf, chrf3, chrf++ or ter, or a weighted sum such as "
         "bleu+chrf:0.7,0.3 (default: bleu)",
     )
-    add(
-        "--filter",
-        default="",
-        metavar="NAMES",
-        help="filters for candidates and references, such as debpe,detokenize, see `evaluate --help` (default: none)",
-    )
+    add_filter(add)
     add("--seed", type=whole_number, metavar="N", help="random seed, not used by --tuner expected (default: 1)")
     add(
         "--folds",
@@ -137,21 +135,19 @@ def run(arguments: argparse.Namespace) -> None:
 
     values = {name: vars(arguments)[name] for name in SETTINGS if vars(arguments)[name] is not None}
     values |= read_settings(arguments.set, "KEY=NUMBER")
-    listed, extracted = (
-        (arguments.nbest, arguments.reference),
-        (arguments.extractor_features, arguments.extractor_scores),
-    )
-    if all(listed) and not any(extracted):
-        source: Lists | Extracted = Lists(arguments.nbest, arguments.reference, Filters(arguments.filter))
-    elif all(extracted) and not any((*listed, arguments.filter)):
-        source = Extracted(arguments.extractor_features, arguments.extractor_scores)
+    filters = Filters(arguments.filter)
+    lists = (arguments.nbest, arguments.reference)
+    extracted = (arguments.extractor_features, arguments.extractor_scores)
+    if all(lists) and not any(extracted):
+        source: Lists | Extracted = Lists(*lists, filters)
+    elif all(extracted) and not any((*lists, arguments.filter)):
+        source = Extracted(*extracted)
     else:
         raise InputError(
             "expected a list and --reference, or --extractor-features and --extractor-scores (without --filter)"
         )
     if bool(arguments.selection) != bool(arguments.selection_reference):
         raise InputError("expected --selection and --selection-reference together")
-    filters = Filters(arguments.filter)
     other = Lists([arguments.selection], arguments.selection_reference, filters) if arguments.selection else None
     fold_settings = FoldSettings(folds=arguments.folds, fallback=arguments.fallback, ablate=arguments.ablate)
     tune(source, arguments.initial_weights, make_tuning(values), arguments.output, fold_settings, other)

@@ -1,7 +1,7 @@
 """A fitted confidence model: it turns a ranking into an estimate, and is stored as JSON."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +13,15 @@ from features.progress import log
 from moses_io.files.errors import InputError, at, counted, shown
 from moses_io.files.json_files import read_json, record_of, write_json
 from moses_io.nbest import SentenceList
-from moses_io.weights import read_weights
+from moses_io.weights import names_of_values, read_weights
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression, probabilities
 from rerank.linear.ranking import Estimate, Ranking
 from rerank.linear.weights import fingerprint
 from rerank.metrics.metric import Metric
 
-FORMAT = 4
-"""Version of the file format. Format 3 had other names, see `_present_names`."""
+FORMAT = 5
+"""Version of the file format. Formats 3 and 4 had other names, see `_present_names` and `_with_names_of_values`."""
 
 CONFIDENCE = "confidence.json"
 MAX_BYTES = 2**28
@@ -222,7 +222,7 @@ class _File:
 
     def __post_init__(self) -> None:
         if not set(self.added) <= set(self.features):
-            raise ValueError(f"{shown(list(self.added))} are no list of its features")
+            raise ValueError("`added` names features that are not in `features`")
         size = sum(self.features.values())
         if len(self.deviations) != size:
             raise ValueError(f"{len(self.deviations)} deviations of {size} values")
@@ -239,12 +239,12 @@ def read_confidence(path: str) -> Confidence:
     values = read_json(Path(path), MAX_BYTES)
     if not isinstance(values, dict) or "format" not in values:
         raise InputError(f"{path}: not a confidence file as written by `moses-rerank run`")
-    if values["format"] == FORMAT - 1:
-        values = _present_names(values)
-    elif values["format"] != FORMAT:
-        written = f"format {shown(values['format'])}, this version reads formats {FORMAT - 1} and {FORMAT}"
+    if values["format"] not in (3, 4, FORMAT):
+        written = f"format {shown(values['format'])}, this version reads formats 3, 4 and {FORMAT}"
         raise InputError(f"{path}: {written}. Make it again with `moses-rerank run`")
-    file = record_of(values, _File, path)
+    file = record_of(_present_names(values) if values["format"] == 3 else values, _File, path)
+    if values["format"] != FORMAT:
+        file = _with_names_of_values(file)
     with at(f"{path}: "):
         Metric(file.metric)
     return Confidence(
@@ -291,6 +291,30 @@ def _with_present_keys(value: Any) -> Any:
 
 def _present(name: str) -> str:
     return _RENAMED.get(name, re.sub("^likeness to the list", "consensus", name))
+
+
+_VALUE = re.compile("(consensus, |highest |)(.+?)( of the choice| per word| is the best| over Moses' choice|)")
+"""Name of a predictor with the name of a value of a feature."""
+
+
+def _with_names_of_values(file: _File) -> _File:
+    """Return the content of a file of format 3 or 4, in which values were named TM:1, TM:2, …, with present names."""
+    present = {
+        f"{feature}:{number}": name
+        for feature, count in file.features.items()
+        if count > 1
+        for number, name in enumerate(names_of_values(feature, count), start=1)
+    }
+
+    def renamed(predictor: str) -> str:
+        match = _VALUE.fullmatch(predictor)
+        return f"{match[1]}{present.get(match[2], match[2])}{match[3]}" if match else predictor
+
+    quality, helped = (
+        replace(each, predictors={renamed(name): row for name, row in each.predictors.items()})
+        for each in (file.quality, file.helped)
+    )
+    return replace(file, quality=quality, helped=helped, best_predictor=renamed(file.best_predictor))
 
 
 def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:

@@ -54,8 +54,8 @@ class Outcome(NamedTuple):
         return Fit(
             correlation=correlation(self.expected, self.actual),
             best_predictor=abs(correlation(self.best_predictor, self.actual)),
-            quarters=parts(self.expected, self.actual),
-            changes=parts(self.helped[decided], (self.gains[decided] > 0).astype(float)),
+            quarters=groups(self.expected, self.actual),
+            changes=groups(self.helped[decided], (self.gains[decided] > 0).astype(float)),
         )
 
 
@@ -66,7 +66,7 @@ def correlation(one: Array, other: Array) -> float:
     return float(np.corrcoef(one, other)[0, 1])  # (2, 2)
 
 
-def parts(expected: Array, actual: Array) -> tuple[Part, ...]:
+def groups(expected: Array, actual: Array) -> tuple[Part, ...]:
     """Divide sentences into groups of about equal size, lowest estimates first.
 
     There are `NUM_GROUPS` groups, or one per sentence if there are fewer sentences.
@@ -76,10 +76,9 @@ def parts(expected: Array, actual: Array) -> tuple[Part, ...]:
         actual: (n,) actual values.
     """
     order = np.argsort(expected, kind="stable")  # (n,)
-    groups = np.array_split(order, NUM_GROUPS)
     return tuple(
         Part(len(group), expected=float(expected[group].mean()), actual=float(actual[group].mean()))
-        for group in groups
+        for group in np.array_split(order, NUM_GROUPS)
         if len(group)
     )
 
@@ -174,7 +173,14 @@ class _Choices:
 
 
 def fit_confidence(
-    lists: Lists, start: str, tuned: str, tuning: Tuning, expected: str, folds: int, output: str, moses_output: str = ""
+    lists: Lists,
+    initial_weights: str,
+    tuned: str,
+    tuning: Tuning,
+    expected: str,
+    folds: int,
+    output: str,
+    moses_output: str = "",
 ) -> None:
     """Fit the confidence model on dev, cross-validate it, and write it as JSON.
 
@@ -183,7 +189,7 @@ def fit_confidence(
 
     Args:
         lists: scored lists and references of dev.
-        start: file of the initial weights.
+        initial_weights: file of the initial weights.
         tuned: file of the tuned weights.
         tuning: settings of tuning.
         expected: key of the metric to predict.
@@ -191,7 +197,7 @@ def fit_confidence(
         output: file to write.
         moses_output: file of Moses' own output, empty if Moses chose the candidates with the highest totals.
     """
-    problem, initial = read_problem(lists, start, tuning)
+    problem, initial = read_problem(lists, initial_weights, tuning)
     metric, weights = Metric(expected), read_weights(tuned)
     sentences = len(problem.candidates.sentences)
     folds = min(folds or FOLDS, sentences)

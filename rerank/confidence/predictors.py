@@ -13,6 +13,7 @@ from features.arrays import Array, Integers
 from features.formulas import ORDER, bleu, count_ngrams
 from moses_io.files.text import tokens
 from moses_io.nbest import SentenceList
+from moses_io.weights import names_of_values
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,8 @@ class FeatureUnits:
 
     @property
     def names(self) -> list[str]:
-        """Name of each of the D values: the feature, with `:1`, `:2` … if it has several values."""
-        return [
-            f"{name}:{number}" if count > 1 else name for name, count in self.dense for number in range(1, count + 1)
-        ]
+        """Name of each of the D values, see `names_of_values`."""
+        return [value_name for name, count in self.dense for value_name in names_of_values(name, count)]
 
     @property
     def added_indices(self) -> list[int]:

@@ -59,22 +59,22 @@ def stages_of(
         compared: models whose translations are compared with those of Moses before the lists are scored.
     """
     tests, costs = experiment.tests.items(), Costs(experiment, resources.device, corpus, factors)
-    stages = [_spell_out(experiment)] if experiment.text else []
+    stages = [_write_experiment_file(experiment)] if experiment.text else []
     if not experiment.trained_models:
         stages += trainings(experiment, resources, costs)
     rest = scoring_stages(experiment, resources, costs)
-    rest += [_tune(experiment, costs), _confide(experiment, costs)]
+    rest += [_tune(experiment, costs), _fit_confidence(experiment, costs)]
     rest += [stage for name, files in tests for stage in _choose(experiment, name, files, costs)]
     rest += _ablate(experiment, costs)
     rest += [stage for name, files in tests for stage in attend(experiment, name, files, resources.device, costs)]
-    rest += [*(evaluate(experiment, name, files, costs) for name, files in tests), _keep(experiment, link)]
+    rest += [*(evaluate(experiment, name, files, costs) for name, files in tests), _save_reranker(experiment, link)]
     if compared:
         stages.append(_compare(experiment, compared, resources, costs))
         rest = [replace(stage, after=stages[-1].outputs) for stage in rest]
     return stages + rest
 
 
-def _spell_out(experiment: Experiment) -> Stage:
+def _write_experiment_file(experiment: Experiment) -> Stage:
     """Return the stage that writes an experiment file with the models and features that were chosen by default."""
     output = experiment.result("experiment.toml")
     write = partial(write_text, output, experiment.text)
@@ -177,7 +177,7 @@ def _tune(experiment: Experiment, costs: Costs) -> Stage:
     return Stage("tune", inputs, settings, (weights, gain), action, work=costs.tuning())
 
 
-def _confide(experiment: Experiment, costs: Costs) -> Stage:
+def _fit_confidence(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that fits sentence-level confidence estimation, on folds of dev."""
     entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
     tuning, folds, printed = entry.tuning, entry.fold_settings.folds, experiment.dev.moses_output
@@ -342,7 +342,7 @@ def ingredients(experiment: Experiment, link: bool) -> Ingredients:
     )
 
 
-def _keep(experiment: Experiment, link: bool) -> Stage:
+def _save_reranker(experiment: Experiment, link: bool) -> Stage:
     """Return the stage that makes the reranker, a folder that can be applied to new lists."""
     parts, train = ingredients(experiment, link), experiment.train
     requests, candidates = parts.requests, parts.candidates

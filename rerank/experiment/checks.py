@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -21,7 +21,7 @@ from moses_io.files.streams import check_plain, digest, name_of
 from moses_io.files.text import read_texts
 from moses_io.hypothesis import UNLABELLED, no_total
 from moses_io.merge import first_indicator
-from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest
+from moses_io.nbest import SentenceList, check_id, read_moses_output, read_nbest, without_marks
 from moses_io.weights import read_weights
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
@@ -95,8 +95,7 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
         InputError: a file that a feature cannot use, a program that fails, or a list without the fields that a feature
             needs.
     """
-    of_text = [each for each in experiment.requests("dev") if each.row.takes != "models"]
-    tried = [each for each in of_text if not each.row.learns]
+    tried = [each for each in experiment.requests("dev") if each.row.takes != "models" and not each.row.learns]
     if tried and not _is_read(experiment, experiment.dev):
         dev, on_cpu = experiment.dev, replace(resources, device="cpu")
         next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, on_cpu), max_sentences=1))
@@ -123,6 +122,8 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     `lines` is the number of lines of the source.
     """
     lists, folds, count, listed = read_nbest(files.nbest), experiment.tuning.fold_settings.folds, 0, 0
+    if experiment.features or experiment.candidates or not experiment.tuning.filters.marks:
+        lists = without_marks(lists)  # features and models read no segmentation marks
     if files.moses_output:
         lists = read_moses_output(files.moses_output, marks=experiment.tuning.filters.marks).add_to(lists)
     first = next(lists)
@@ -134,10 +135,11 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     _check_merged(first, {label: each for label, each in features.items() if label not in chosen})
     if files == experiment.dev:
         _check_weights(experiment, first, added)
+    needing_total = [label for label, request in experiment.features.items() if request.row.total]
     read, last = _is_read(experiment, files), first
     for sentence_list in itertools.chain([first], () if read else lists):
         check_id(sentence_list, lines, "source")
-        _check_total(sentence_list, experiment.features)
+        _check_total(sentence_list, needing_total)
         count += 1
         listed += sentence_list.moses_choice is not None
         last = max(last, sentence_list, key=attrgetter("sentence"))
@@ -151,13 +153,13 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
             check_folds(min(folds or FOLDS, count), count)
 
 
-def _check_total(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
-    """Raise `InputError` if a feature needs Moses' total and a line has none."""
-    needing = [label for label, request in requests.items() if request.row.total]
-    for hypothesis in sentence_list.hypotheses if needing else ():
+def _check_total(sentence_list: SentenceList, labels: Sequence[str]) -> None:
+    """Raise `InputError` if a line has no total. `labels` are those of the features that need Moses' total."""
+    for hypothesis in sentence_list.hypotheses if labels else ():
         if hypothesis.total is None:
-            fault = f"{no_total(hypothesis)}, which feature {shown(needing[0])} needs"
-            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}. Name [features] without it")
+            fault = f"feature {shown(labels[0])} needs Moses' total: {no_total(hypothesis)}"
+            hint = "Remove it from [features]. If `run` chose it, name [models] and [features] without it"
+            raise InputError(f"{name_of(sentence_list.path)}:{hypothesis.number}: {fault}. {hint}")
 
 
 def _check_merged(sentence_list: SentenceList, requests: Mapping[str, FeatureRequest]) -> None:
@@ -165,7 +167,7 @@ def _check_merged(sentence_list: SentenceList, requests: Mapping[str, FeatureReq
     merged = first_indicator(sentence_list.hypotheses[0]) is not None
     for label, request in requests.items():
         if request.row.takes == "models" and ADDED in split_values(request.argument)[1] and not merged:
-            hint = "Set `candidates` of a model, or remove it"
+            hint = f"Set `candidates` of a model, or remove '{ADDED}'"
             raise InputError(f"feature {shown(label)}: the value '{ADDED}' is for merged lists. {hint}")
 
 

@@ -11,10 +11,10 @@ REPORT_INTERVAL = 30.0
 """Seconds between two reports of the remaining time."""
 
 TRUST = 0.02
-"""Part of the work of a run after which the time taken counts as much as the expected time."""
+"""Fraction of the work of a run after which the time taken counts as much as the expected time."""
 
 OWN_SPEED = 0.05
-"""Part of a stage after which its own speed counts as much as the expected speed."""
+"""Fraction of a stage after which its own speed counts as much as the expected speed."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Timing(Generic[Step]):
             self.last, self.done = now, done
 
     def evidence(self) -> tuple[float, float]:
-        """Return a part of the expected seconds, and the seconds that this part took."""
+        """Return the expected and the actual seconds of the work done so far."""
         before = self.done.before if self.done else self.work.done
         if self.ended is not None:
             return self.work.seconds * (1 - before), self.ended - self.began
@@ -210,7 +210,7 @@ def _expected(stage: Timed, ratios: Mapping[str, float]) -> float:
 
 
 def _evidence(timings: "Sequence[_Timing[Step]]") -> tuple[float, float]:
-    """Return the expected seconds of all that is done, and the seconds taken."""
+    """Return the expected and the actual seconds of all work done so far."""
     parts = [timing.evidence() for timing in timings]
     return sum((part for part, _ in parts), 0.0), sum((seconds for _, seconds in parts), 0.0)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from features.models.config import read_config
 from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, products_of, training_seconds
 from features.models.settings import Architecture, Training
-from features.models.training.request import TrainingRequest, read_epochs
+from features.models.training.metrics import read_epochs
+from features.models.training.request import TrainingRequest
 from features.monolingual import CANDIDATES
 from features.request import FeatureRequest, group_by_models, is_pretrained, parts_of, split_values
 from moses_io.files.compression import is_compressed
@@ -40,16 +41,16 @@ GPU = TimeFactors(training=1 / 20, forward=1 / 20)
 """Assumed time factors of a machine with a GPU if they were not measured."""
 
 SHARED = 0.45
-"""Part of the steps of a forward model that is computed, as candidates share their prefixes."""
+"""Fraction of the steps of a forward model that is computed, as candidates share their prefixes."""
 
 SEARCH = 2.6
 """Time of a step of beam search relative to a step of scoring."""
 
 BYTE = 1.1e-11
-"""Seconds per byte of a pretrained model and word that its decoder computes (6 and 6 layers of 512, float32)."""
+"""Seconds per byte of weights and decoder step of a pretrained model, measured with 6 + 6 layers of 512 in float32."""
 
-NEW = 0.7
-"""Part of the translations of models that are not among the candidates of Moses."""
+NEW_FRACTION = 0.7
+"""Assumed fraction of the models' translations that are not among the candidates of Moses."""
 
 READ, METRIC, EVALUATE = 6e-5, 6e-5, 2.5e-4
 """Seconds per candidate to read and write a list, to compute a metric, and to inspect all choices for a report."""
@@ -198,13 +199,13 @@ class Costs:
         return Work("translate", PROCESS_START + seconds + self._per_candidate(size, READ))
 
     def comparison(self, requests: Sequence[CandidateRequest], sentences: int) -> Work:
-        """Return the work of comparing translations of so many sentences of dev with those of Moses."""
+        """Return the work of comparing translations of `sentences` sentences of dev with those of Moses."""
         size = self._listed("dev")
         source = size.source * min(1.0, sentences / max(1, size.sentences))
         return Work("translate", PROCESS_START + self._translating(requests, source) + self._per_candidate(size, READ))
 
     def _translating(self, requests: Sequence[CandidateRequest], words: float) -> float:
-        """Return the seconds of a core in which models translate a number of source words."""
+        """Return the core seconds for translating `words` source words."""
         seconds = 0.0
         for request in requests:
             steps = SEARCH * request.size * words
@@ -216,11 +217,11 @@ class Costs:
         return self._factors.forward * seconds
 
     def _pretrained(self, folder: str, steps: float) -> float:
-        """Return the seconds of a core in which the decoder of a pretrained model computes some words."""
+        """Return the core seconds for `steps` decoder steps of a pretrained model."""
         return BYTE * _weight_bytes(Path(folder)) * steps
 
     def _per_candidate(self, size: ListSize, seconds: float) -> float:
-        """Return the seconds of work on a list that takes so many `seconds` for each candidate."""
+        """Return the seconds of work on a list, given the `seconds` per candidate."""
         return self._factors.lists * seconds * size.candidates
 
     @property
@@ -303,7 +304,7 @@ class Costs:
         return Work("tune", sum(work.seconds for work in works))
 
     def _tunings(self, times: float, tuner: str, shortlist: int | None = None) -> Work:
-        """Return the work of reading the list of dev and running a tuner on it so many times.
+        """Return the work of reading the list of dev and running a tuner on it `times` times.
 
         `shortlist` is the number of candidates of a sentence, 0 for all (default: those of the scored list).
         """
@@ -341,7 +342,7 @@ class Costs:
         `shortlist` is the number of candidates of a sentence, 0 for all.
         """
         size, requests = self._listed(name), self._experiment.candidates
-        candidates = size.candidates + NEW * size.sentences * sum(request.size for request in requests)
+        candidates = size.candidates + NEW_FRACTION * size.sentences * sum(request.size for request in requests)
         if shortlist:
             candidates = min(candidates, shortlist * size.sentences)
         return ListSize(
@@ -353,7 +354,7 @@ class Costs:
         )
 
     def _model_seconds(self, folder: str, size: ListSize) -> float:
-        """Return the seconds of a core in which a model scores a list."""
+        """Return the core seconds for scoring a list with a model."""
         model = self._model(folder)
         if model.backward:
             seconds = model.seconds(size.words, size.candidates * size.source / max(1, size.sentences))

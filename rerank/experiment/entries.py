@@ -51,7 +51,7 @@ AUTO_SIZE = "auto"
 
 @dataclass(frozen=True)
 class ShortlistEntry:
-    """The table `[shortlist]`: features that are computed only for the best candidates by all other features.
+    """The table `[shortlist]`: features that are computed only for the candidates that all others rank best.
 
     Attributes:
         features: labels of these features.
@@ -86,7 +86,8 @@ def read_shortlist(value: Any, features: Mapping[str, FeatureRequest], planned: 
             known = f"no feature {shown(label)}. Features: {', '.join((*features, *planned))}"
             raise InputError(f"shortlist.features: {known}")
         if features[label].row.one_list:
-            raise InputError(f"shortlist.features: {label} has the scores of a file, which are for all candidates")
+            fault = f"{label} reads scores of all candidates from a file. Remove it from the list"
+            raise InputError(f"shortlist.features: {fault}")
     if size != AUTO_SIZE and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
         expected = f'a whole number from 1, or "{AUTO_SIZE}"'
         raise InputError(f"shortlist.size: expected {expected}, found {shown(size)}")

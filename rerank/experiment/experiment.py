@@ -68,7 +68,7 @@ class Experiment:
         features: features by label. `neural:NAME` uses the model NAME, `neural:NAME/forward` one model of a pair.
         pretrained: pretrained models that add candidates to the lists.
         tuning: settings of the tuning.
-        shortlist: features that are computed only for the best candidates by the others, or None if there are none.
+        shortlist: features that are computed only for the candidates that all others rank best, or None.
         ablation: whether reports have an ablation, the contribution of each feature.
         trained_models: folder of models that are already trained, or empty if this experiment trains them.
         unplanned: the tables, if models and features are still to be chosen, otherwise None.

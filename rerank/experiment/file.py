@@ -1,7 +1,7 @@
 """The experiment file (TOML), which names corpora, n-best lists, models and features."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from rerank.experiment.toml import (
     write_experiment,
 )
 from rerank.metrics.metric import Metric
-from rerank.systems.translations import check_names
+from rerank.systems.translations import CandidateRequest, check_names
 from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.tune import FoldSettings, make_tuning
@@ -122,7 +122,11 @@ def experiment_of(values: dict[str, Any], folder: Path) -> Experiment:
     texts = {label: request.text for label, request in features.items()}
     dev = read_set(values.get("dev", {}), "dev", folder)
     translators = read_pretrained(as_table(values.get("pretrained", {}), "pretrained"), folder, dev, filters)
-    check_names([*translating(models), *(each.name for each in translators)], texts)
+    pretrained = dict(zip(values.get("pretrained", {}), translators, strict=True))
+    if unplanned:
+        unplanned = replace(unplanned, values=unplanned.values | _resolved(features, pretrained, folder))
+    names = {f"models.{name}": name for name in translating(models)}
+    check_names(names | {f"pretrained.{name}": name for name in pretrained}, texts)
     for name, entry in models.items():
         if entry.pretrained_model:
             models[name] = replace(entry, pretrained_model=find_pretrained_model(name, models, folder))
@@ -167,6 +171,32 @@ def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
     return Unplanned(times.get("minutes", MINUTES), times.get("apply_seconds"), tables, folder)
 
 
+def _resolved(
+    features: Mapping[str, FeatureRequest], pretrained: Mapping[str, CandidateRequest], folder: Path
+) -> dict[str, Any]:
+    """Return `[features]` and `[pretrained]` with inferred options, which plans then need not infer again.
+
+    Paths begin with `./`: a plan may have a model with the name of a folder.
+    """
+    tables: dict[str, Any] = {}
+    if features:
+        tables["features"] = {
+            label: request.with_parts([os.path.join(".", os.path.relpath(part, folder)) for part in request.parts]).text
+            for label, request in features.items()
+        }
+    if pretrained:
+        tables["pretrained"] = _translators(pretrained, folder)
+    return tables
+
+
+def _translators(pretrained: Mapping[str, CandidateRequest], folder: Path) -> dict[str, Any]:
+    """Return the table `[pretrained]`, with paths relative to `folder`."""
+    moved_requests = {
+        name: request.moved(lambda path: os.path.relpath(path, folder)) for name, request in pretrained.items()
+    }
+    return {name: {"model": each.folders[0], "candidates": each.size} for name, each in moved_requests.items()}
+
+
 def _time(key: str, value: Any, most: float) -> float:
     """Return a number of minutes or seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
@@ -197,12 +227,8 @@ def with_recipe(tables: Unplanned, recipe: Recipe, comments: Sequence[str] = ())
     experiment = experiment_of(others | whole, tables.folder)
     new = experiment.output.resolve()
     texts = {label: _moved_text(experiment.features[label], recipe, new) for label in whole["features"]}
-    translators = {}
-    for name, request in zip(values.get("pretrained", {}), experiment.pretrained, strict=True):
-        (model,) = request.moved(lambda path: os.path.relpath(path, new)).folders
-        translators[name] = {"model": model, "candidates": request.size}
-    if translators:
-        whole["pretrained"] = translators
+    if pretrained := dict(zip(values.get("pretrained", {}), experiment.pretrained, strict=True)):
+        whole["pretrained"] = _translators(pretrained, new)
     files = moved(values, tables.folder, new)
     if code := next((each.folder for each in experiment.features.values() if runs_code(each.text)), ""):
         files["code"] = os.path.relpath(code, new)
@@ -266,15 +292,15 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
     settings = dict(values)
     filters, folds = settings.pop("filter", ""), settings.pop("folds", FOLDS if new else 0)
     fallback, ablate = settings.pop("fallback", bool(folds)), settings.pop("ablate", False)
-    expected = settings.pop("confidence", None)
+    confidence = settings.pop("confidence", None)
     with at("tuning: "):
         tuning, fold_settings = make_tuning(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} does not use the list of [{SELECTION}], only {AUTO} does")
-        expected = tuning.metric if expected is None else expected
+        confidence = tuning.metric if confidence is None else confidence
         with at("confidence: "):
-            Metric(expected)
-        return TuningEntry(tuning, fold_settings, Filters(filters), confidence=expected)
+            Metric(confidence)
+        return TuningEntry(tuning, fold_settings, Filters(filters), confidence)
 
 
 def _features(

@@ -31,7 +31,7 @@ CANDIDATES = 20_000
 """Maximum candidates on which reading is measured."""
 
 BUSY = 0.2
-"""Share of the time of a measurement in which the thread waits for a core, above which a message is logged."""
+"""Fraction of a measurement in which the thread waits for a core. Above it, a message is logged."""
 
 SPEED_FOLDER = ".speed-"
 """Prefix of the temporary folder of a measurement, in the folder of results."""
@@ -105,9 +105,10 @@ def _write_factors(request: TrainingRequest, lengths: Integers, corpus: CorpusSi
 
     began, waited = time.perf_counter(), waiting_time()
     factors = measure_model(request, lengths, corpus, device)
-    share = (waiting_time() - waited) / (time.perf_counter() - began)
-    if share > BUSY:
-        log.info(f"other programs make this one wait for {share:.0%} of the time. The plan assumes that they continue")
+    waiting = (waiting_time() - waited) / (time.perf_counter() - began)
+    if waiting > BUSY:
+        busy = f"other programs use the cores: this one waited {waiting:.0%} of the time"
+        log.info(f"{busy}. The plan assumes that this continues")
     write_json(path, asdict(factors))
 
 

@@ -26,7 +26,7 @@ def members(presets: str, seeds: int) -> dict[str, dict[str, Any]]:
     """Return preset and seed of each model of `--preset A,B --seeds N`, by model name. Seeds count from 1."""
     names = presets.split(",")
     if len(set(names)) < len(names):
-        raise InputError(f"preset: {presets} has a duplicate, seeds = N makes several models of one preset")
+        raise InputError(f"preset: {presets} has a duplicate. Use seeds for several models of one preset")
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds * len(names) <= MAX_MODELS:
         expected = f"expected a whole number from 1, and at most {MAX_MODELS} models of one name"
         raise InputError(f"seeds: {expected}, found {seeds!r}")
@@ -89,7 +89,7 @@ def expand_feature(request: FeatureRequest, groups: Groups) -> list[FeatureReque
     size = max(len(parts) for parts in lists)
     if any(len(parts) not in (1, size) for parts in lists):
         sizes = " and ".join(str(len(parts)) for parts in lists)
-        raise InputError(f"features.{request.label}: groups of {sizes} models")
+        raise InputError(f"features.{request.label}: groups of {sizes} models, expected groups of equal size")
     # A single model is combined with each model of a group.
     expanded = [request.with_parts([parts[index % len(parts)] for parts in lists]) for index in range(size)]
     if size == 1:
@@ -207,9 +207,9 @@ def translating(models: Mapping[str, ModelEntry]) -> dict[str, list[str]]:
     for group, names in together.items():
         for name in names:
             if models[name].shared_settings != models[names[0]].shared_settings:
-                fault = f"{names[0]} and {name} predict different words, or in a different order"
+                fault = f"{names[0]} and {name} have different target vocabularies or word orders"
                 raise InputError(
-                    f"models.{group}: candidates: {fault}, and cannot translate together. Give each its own number"
+                    f"models.{group}: candidates: {fault}, and cannot translate together. Give each its own candidates"
                 )
     return together
 
@@ -220,8 +220,10 @@ def find_pretrained_model(name: str, models: Mapping[str, ModelEntry], folder: P
     with at(f"models.{name}.pretrained_model: "):
         if start not in models:
             start = known_folder(start, models, folder)
+        elif start == name:
+            raise InputError("a model cannot start from itself, expected another model or a folder")
         elif start in list(models)[list(models).index(name) :]:
-            raise InputError(f"put {start!r} before {name!r}")
+            raise InputError(f"{start!r} is trained later. Put its entry before that of {name!r}")
         else:
             models[name].request.check_start(models[start].request)
     return start

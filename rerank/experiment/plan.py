@@ -228,7 +228,10 @@ def search(
 
 
 def _steps_of(ranges: dict[str, LengthRange], fits: Callable[[Steps], bool]) -> Steps:
-    """Return the lengths of trainings that fit into the time. `ranges` are those of all models, as they are added."""
+    """Return lengths of trainings that fit into the time.
+
+    `ranges` are the possible lengths of each model, in the order in which models are added.
+    """
     first, second, *_ = ranges
     chosen = Steps()
     for name, length_range in ranges.items():
@@ -259,7 +262,7 @@ def _steps_of(ranges: dict[str, LengthRange], fits: Callable[[Steps], bool]) -> 
 
 
 def _largest(maximum: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number from 1 to `maximum` that fits, or 0, if larger numbers fit less than smaller ones."""
+    """Return the largest number from 1 to `maximum` that fits, or 0 if none does. Below one that fits, all must fit."""
     low, high = 0, maximum
     while low < high:
         middle = (low + high + 1) // 2
@@ -290,7 +293,7 @@ def plan_lines(plan: Plan) -> list[str]:
     models, epochs = plan.recipe.models, _epochs(plan.corpus, plan.steps)
     if not models:
         limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
-        return [f"no model of this corpus fits into {plan.minutes:g} min{limit}"]
+        return [f"no model for this corpus fits into {plan.minutes:g} min{limit}"]
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",

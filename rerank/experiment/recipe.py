@@ -301,7 +301,7 @@ def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: boo
     order = name.removesuffix("-2")
     if joins and name != BACKWARD:
         settings |= {"translate_with": order} if second and order in epochs else {"candidates": CANDIDATES}
-    # If a run drops the translations after training, that does not change the training.
+    # Not `joins`: a run that drops the translations after training must not change the settings of the training.
     elif small and not _joins(corpus) and (fine_tuning := _fine_tuning_epochs(corpus, settings["epochs"])):
         settings["fine_tuning_epochs"] = fine_tuning
     if order == "right-to-left":
@@ -338,11 +338,9 @@ def _fine_tuning_epochs(corpus: Corpus, epochs: int) -> int:
 
     Fine-tuning runs on all of dev, and again without each fold. Together this takes no longer than the training before.
     """
-    return (
-        min(MAX_FINE_TUNING_EPOCHS, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev))
-        if corpus.dev >= MIN_DEV
-        else 0
-    )
+    if corpus.dev < MIN_DEV:
+        return 0
+    return min(MAX_FINE_TUNING_EPOCHS, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev))
 
 
 def _corpus_comments(corpus: Corpus) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def run_experiment(
 
 @dataclass
 class _Planned:
-    """The stages of a planned run, which depend on the comparison of translations, a stage of this or an earlier run.
+    """Stages of a planned run. They depend on the comparison of translations by a stage of this or an earlier run.
 
     Attributes:
         unplanned: tables of the experiment.

@@ -6,6 +6,7 @@ from typing import Any
 
 from features.feature import Resources
 from features.request import FeatureRequest, group_by_models
+from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.experiment.costs import Costs
 from rerank.experiment.entries import ShortlistEntry
@@ -65,7 +66,7 @@ def _score(
         scored: path of the list with the features.
         resources: device, precision and cache of features.
         costs: expected work of the stages.
-        size: number of candidates of a sentence, about, or 0 for those of the whole list.
+        size: expected number of candidates of a sentence, 0 for the whole list.
     """
     if not requests:
         return []
@@ -98,9 +99,12 @@ def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resourc
     whole, scored = (replace(lists, nbest=[path]) for path in (experiment.whole("dev"), longest))
     choice, output = experiment.result(CHOICE), experiment.scored("dev")
 
+    printed, marks = experiment.dev.moses_output, experiment.tuning.filters.marks
+
     def choose() -> None:
         chosen = choose_shortlist(whole, scored, (start, weights), entry.features, sizes, metric, folds or FOLDS)
-        shorten_list(short, weights, chosen.settings.size, output, rescored=longest)
+        moses_output = read_moses_output(printed, marks=marks) if printed else None
+        shorten_list(short, weights, chosen.settings.size, output, longest, moses_output)
         write_choice(choice, chosen)
 
     settings: list[Any] = [tuning.signature, metric, lists.signature]
@@ -109,7 +113,7 @@ def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resourc
     stages = [Stage("tune the shortlist", inputs, settings, (weights,), action, work=costs.tuning_shortlist())]
     stages += _shorten(experiment, "dev", max(sizes), longest, resources, costs)
     settings = [*settings, list(sizes), list(entry.features), folds, FORMAT]
-    inputs, work = (*inputs, weights, short, longest), costs.choosing_shortlist(sizes)
+    inputs, work = (*inputs, weights, short, longest, printed), costs.choosing_shortlist(sizes)
     stages.append(Stage("choose the shortlist", inputs, settings, (choice, output), choose, work=work))
     for name in list(experiment.sets)[1:]:
         stages += _shorten(experiment, name, choice, experiment.scored(name), resources, costs)
@@ -131,14 +135,17 @@ def _shorten(
     """
     whole, weights = experiment.whole(name), experiment.shortlist_weights
     output, choice = experiment.result(f"{name}.shortlist.gz"), size if isinstance(size, str) else ""
-    action = partial(_shorten_to, whole, weights, size, output)
+    printed, marks = experiment.sets[name].moses_output, experiment.tuning.filters.marks
+    action = partial(_shorten_to, whole, weights, size, output, printed, marks)
     settings = None if choice else size
-    inputs, work = (whole, weights, choice), costs.reading(name)
+    inputs, work = (whole, weights, choice, printed), costs.reading(name)
     stage = Stage(f"shorten {name}", inputs, settings, (output,), action, separate=True, work=work)
     _, late = experiment.split_requests(name)
     expected = size if isinstance(size, int) else costs.shortlist
     return [stage, *_score(experiment, name, late, output, scored, resources, costs, expected)]
 
 
-def _shorten_to(nbest: str, weights: str, size: int | str, output: str) -> None:
-    shorten_list(nbest, weights, read_choice(size).settings.size if isinstance(size, str) else size, output)
+def _shorten_to(nbest: str, weights: str, size: int | str, output: str, printed: str, marks: bool) -> None:
+    size = read_choice(size).settings.size if isinstance(size, str) else size
+    moses_output = read_moses_output(printed, marks=marks) if printed else None
+    shorten_list(nbest, weights, size, output, moses_output=moses_output)

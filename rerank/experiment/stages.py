@@ -23,7 +23,10 @@ _VERSION = ".".join(__version__.split(".")[:2])
 """Version whose results stay up to date. Patch versions only fix bugs."""
 
 RECORD = "stages.json"
-"""File in the folder of results with the fingerprint of each stage and the digests of its outputs."""
+"""File in the folder of results with the fingerprint of each stage, the digests of its outputs, and their paths."""
+
+MAX_RECORD_BYTES = 256 * 2**20
+"""Maximum size of this file. A study may have thousands of stages."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ def _outdated(
     """Return the names of the stages that run in this run or are expected to.
 
     A stage is expected to run if its settings differ from the record, an output is missing, or it reads what another
-    such stage makes. Contents of files are only compared when the stage is about to begin, as that takes long.
+    such stage makes. Contents of files are only compared when the stage is about to begin, because that takes long.
     """
     names = set[str]()
     for stage in stages:
@@ -186,16 +189,25 @@ def _outdated(
 
 
 class _Record:
-    """The fingerprint of each stage at its last run, and the digests of its outputs, as a JSON file."""
+    """The fingerprint of each stage at its last run, and the digests of its outputs, as a JSON file.
+
+    It also has all paths that a stage of this name ever wrote, relative to the folder of the record. Another stage may
+    write them in a later run, for example after a shortlist was added.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._begun: dict[str, dict[str, Any]] = {}
-        self.stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
+        self._stages: dict[str, dict[str, Any]] = _read_record(path) if os.path.lexists(path) else {}
+
+    def owns(self, stage: Stage, path: str) -> bool:
+        """Return whether this or an earlier run has written an output of a stage, or has begun to."""
+        written = {each for entry in self._stages.values() for each in _paths(entry)}
+        return stage.name in self._stages or self._relative(path) in written
 
     def is_complete(self, stage: Stage) -> bool:
         """Return whether a stage has run with its present settings and its outputs exist, whatever their contents."""
-        entry = self.stages.get(stage.name, {})
+        entry = self._stages.get(stage.name, {})
         same = (entry.get("version"), entry.get("settings")) == (_VERSION, _as_recorded(stage.settings))
         return same and all(map(os.path.lexists, stage.outputs))
 
@@ -203,24 +215,31 @@ class _Record:
         """Record that a stage begins and return True, or return False if it is up to date."""
         before = _fingerprint(stage.inputs, stage.settings)
         made = {"outputs": _digests(stage.outputs)}
+        entry = self._stages.get(stage.name, {})
         # None is the digest of a missing output.
-        if self.stages.get(stage.name) == {**before, **made} and None not in made["outputs"]:
+        if {**entry, "paths": None} == {**before, **made, "paths": None} and None not in made["outputs"]:
             stage.clear()
             return False
         self._begun[stage.name] = before
-        self.stages.setdefault(stage.name, {})  # from now on the outputs belong to this run, even if it is killed
+        # From now on the outputs belong to this run, even if it is killed.
+        paths = sorted({*_paths(entry), *map(self._relative, stage.outputs)})
+        self._stages[stage.name] = entry | {"paths": paths}
         self._write()
         return True
 
     def end(self, stage: Stage) -> None:
         """Record that a stage has ended, with the fingerprint of its inputs when it began."""
-        self.stages[stage.name] = {**self._begun.pop(stage.name), "outputs": _digests(stage.outputs)}
+        made = {"outputs": _digests(stage.outputs), "paths": _paths(self._stages[stage.name])}
+        self._stages[stage.name] = self._begun.pop(stage.name) | made
         self._write()
         stage.clear()
 
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self._path.parent)
+
     def _write(self) -> None:
         with open_output(str(self._path)) as stream:
-            stream.write(_as_json(self.stages))
+            stream.write(_as_json(self._stages))
 
 
 def _open_record(path: Path, stages: Sequence[Stage]) -> _Record:
@@ -253,9 +272,15 @@ def _read_record(path: Path) -> dict[str, dict[str, Any]]:
     if path.is_symlink():
         raise InputError(f"{path}: a symbolic link, expected a file of an earlier run. Remove it")
     try:
-        return read_record(path, dict[str, dict[str, Any]])
+        return read_record(path, dict[str, dict[str, Any]], MAX_RECORD_BYTES)
     except InputError as error:
         raise InputError(f"{error}. Remove the folder of results to repeat all stages") from None
+
+
+def _paths(entry: Mapping[str, Any]) -> list[str]:
+    """Return the paths of an entry of the record. Records of earlier versions have none."""
+    paths = entry.get("paths")
+    return [each for each in paths if isinstance(each, str)] if isinstance(paths, list) else []
 
 
 def _as_json(value: Any) -> bytes:
@@ -277,11 +302,12 @@ def _digests(paths: Sequence[str]) -> list[Any]:
     return [_digest(Path(path)) for path in paths]
 
 
-def _digest(path: Path) -> Any:
+def _digest(path: Path, above: frozenset[Path] = frozenset()) -> Any:
     """Return the digest of a file, or of each file in a folder by its relative path, or None if the path is missing.
 
-    Symbolic links in a folder are followed. Hidden files, which file managers and network file systems add, and
-    `README.md`, which users may edit, do not count.
+    Symbolic links in a folder are followed, except to a folder that they are in (`above`: folders whose links led here,
+    and folders around them). Hidden files, which file managers and network file systems add, and `README.md`, which
+    users may edit, do not count.
     """
     if not path.is_dir():
         return digest(path) if path.is_file() else None
@@ -289,7 +315,12 @@ def _digest(path: Path) -> Any:
     below = sorted(child for child in names if not any(part.startswith(".") for part in child.relative_to(path).parts))
     digests: dict[str, Any] = {str(child.relative_to(path)): digest(child) for child in below if child.is_file()}
     links = (child for child in below if child.is_symlink() and not child.is_file())
-    return digests | {str(link.relative_to(path)): _digest(link.resolve()) if link.exists() else None for link in links}
+    around = above.union((path.resolve(), *path.resolve().parents))
+    targets = {str(link.relative_to(path)): Path(os.path.realpath(link)) for link in links}
+    return digests | {
+        link: _digest(target, around) if target.exists() and target not in around else None
+        for link, target in targets.items()
+    }
 
 
 def _needs(stages: Sequence[Stage]) -> dict[str, frozenset[str]]:
@@ -335,7 +366,7 @@ def _check_files(stages: Sequence[Stage], record: _Record) -> None:
             if made.isdisjoint({path, *path.parents}) and not path.is_dir():
                 check_plain(str(path))
         for path in map(Path, stage.outputs):
-            if stage.name not in record.stages and os.path.lexists(path):
+            if not record.owns(stage, str(path)) and os.path.lexists(path):
                 raise InputError(f"{path}: already exists and is not from an earlier run. Remove or rename it")
 
 

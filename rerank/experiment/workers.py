@@ -144,7 +144,7 @@ class Workers:
         self._slots = sorted([*self._slots, first.slot])
         if first.process.exitcode == 0:
             return first.name
-        raise InputError(f"{first.name}: {first.fault or f'ended with status {first.process.exitcode}'}")
+        raise InputError(f"{first.name}: {first.fault or _end_of(first.process.exitcode or 0)}")
 
     def _ended(self) -> list[_Running]:
         """Wait until a process has ended or reports something. Return the processes that have ended."""
@@ -184,6 +184,13 @@ def workers(jobs: int, address: str = "", on_progress: ProgressCallback = lambda
     from rerank.cluster.tasks import RayWorkers
 
     return RayWorkers(jobs, address)
+
+
+def _end_of(status: int) -> str:
+    """Return a message for the exit status of a process without another message. Negative: number of a signal."""
+    if status > 0:
+        return f"ended with status {status}"
+    return f"killed by signal {-status}, often for lack of memory. Use fewer --jobs"
 
 
 def jobs_for(models: int, device: str, address: str = "") -> int:

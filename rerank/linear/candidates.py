@@ -149,8 +149,8 @@ class Candidates:
         indices = _ranges(self.sparse.offsets, rows)
         sparse = Sparse(
             offsets=_offsets(np.diff(self.sparse.offsets)[rows]),  # (rows + 1,)
-            columns=self.sparse.columns[indices],  # (places,)
-            values=self.sparse.values[indices],  # (places,)
+            columns=self.sparse.columns[indices],  # (values,)
+            values=self.sparse.values[indices],  # (values,)
         )
         return Candidates(self.space, sentences=sentences, offsets=offsets, dense=self.dense[rows], sparse=sparse)
 
@@ -189,7 +189,7 @@ def _offsets(sizes: Integers) -> Integers:
 
 def _ranges(offsets: Integers, indices: Integers) -> Integers:
     """Return the concatenated ranges offsets[p] … offsets[p+1]-1 for each p in `indices`."""
-    sizes = np.diff(offsets)[indices]  # (places,)
+    sizes = np.diff(offsets)[indices]  # (values,)
     # arange counts on over all ranges, so the total size of the earlier ranges is subtracted from each start.
     starts = np.repeat(offsets[indices] - np.cumsum(sizes) + sizes, sizes)  # (sum of sizes,)
     return starts + np.arange(len(starts))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import name_of
 from moses_io.files.text import encode, read_lines
 from moses_io.nbest import SentenceList, check_id
@@ -38,8 +38,9 @@ class Replacements:
         if self.blank:
             return b"\n"
         if self.lines is None:
-            hint = "--on-missing blank or FILE fills its line, `validate --regroup` puts ids in order"
-            raise InputError(f"{place}: sentence {sentence} has no candidates. {hint}")
+            hint = "--on-missing blank or FILE supplies its line"
+            order = "If the ids are not in order, `validate --regroup` sorts them"
+            raise InputError(f"{place}: sentence {sentence} has no candidates. {hint}. {order}")
         if sentence >= len(self.lines):
             raise InputError(f"{place}: sentence {sentence} has no candidates, and no line in the file of --on-missing")
         return encode(self.lines[sentence]) + b"\n"
@@ -49,7 +50,7 @@ class Replacements:
         if last.sentence + 1 >= sentences or self.blank or self.lines is not None:
             return
         ends = f"the list ends at sentence {last.sentence}, expected sentences up to {sentences - 1}"
-        hint = "" if self.live else ". --on-missing blank or FILE fills the missing lines"
+        hint = "" if self.live else ". --on-missing blank or FILE supplies the missing lines"
         raise InputError(f"{last.end}: {ends}. The decoder probably stopped early{hint}")
 
 
@@ -70,7 +71,8 @@ def read_replacements(source: str | None, sentences: int | None, on_missing: str
         return Replacements(sentences, blank=on_missing == "blank")
     lines = read_lines(on_missing)
     if sentences is not None and len(lines) != sentences:
-        raise InputError(f"{on_missing} has {len(lines)} lines, there are {sentences} source sentences")
+        count = counted(len(lines), "line")
+        raise InputError(f"{name_of(on_missing)} has {count}, there are {counted(sentences, 'source sentence')}")
     return Replacements(len(lines), lines=lines)
 
 
@@ -86,7 +88,7 @@ def complete(lists: Iterable[SentenceList], replacements: Replacements) -> Itera
         place = sentence_list.place
         if sentence_list.sentence < expected:
             fault = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
-            raise InputError(f"{fault}. `moses-rerank validate --regroup` puts a list in order")
+            raise InputError(f"{fault}. `moses-rerank validate --regroup` sorts a list by id")
         if isinstance(replacements.sentences, int):
             check_id(sentence_list, replacements.sentences, "source")
         yield from _fill(expected, sentence_list.sentence, replacements, place)

@@ -56,11 +56,11 @@ class LinearModel:
         self._weights = with_rest(self._weights, space)
         for name, _ in space.dense:
             if name not in self._weights:
-                lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name])}"
+                lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name], space, self._weights)}"
                 raise InputError(f"{sentence_list.place}: {lacking}")
         if unused := [name for name in unused_weights(space, self._weights) if name not in pending]:
-            missing = f"no feature {', '.join(unused)}, but {self._path} has a weight for it"
-            raise InputError(f"{sentence_list.place}: {missing}. Is this list the scored one?")
+            fault = f"{self._path} has weights for features that are not in the list: {', '.join(unused)}"
+            raise InputError(f"{sentence_list.place}: {fault}. Was the list scored with `score`?")
 
     def _warn(self, sentence_list: SentenceList) -> None:
         """Warn if the list has sparse features and the weights have none. Single missing sparse weights are normal."""

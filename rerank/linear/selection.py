@@ -84,7 +84,7 @@ def write_choices(ranked: Iterable[Ranking | bytes], outputs: Outputs, estimator
                 best.write(item)
             else:
                 ranked_lists += 1
-                unlisted += item.candidates.moses_choice is None
+                unlisted += item.candidates.moses_output is not None and item.candidates.moses_choice is None
                 best.write(encode(item.best.text) + b"\n")
                 if sorted_list:
                     _write_list(sorted_list, item, outputs.limit)

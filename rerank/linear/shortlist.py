@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from features.progress import with_bar
 from moses_io.files.streams import open_output
-from moses_io.nbest import SentenceList, read_nbest
+from moses_io.nbest import MosesOutput, SentenceList, read_nbest
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.linear.weights import load_weights
 
@@ -25,8 +25,8 @@ class ShortlistSettings:
 class Shortlist:
     """Selects the candidates of a sentence that get all features.
 
-    These are the `size` best candidates under the weights of the other features, and the candidate with the highest
-    total of Moses, with which reports compare the choice.
+    These are the `size` best candidates under the weights of the other features, the candidate with the highest total
+    of Moses, and the candidate that Moses printed. Reports compare the choice with the last one.
     """
 
     def __init__(self, weights: str, size: int) -> None:
@@ -35,10 +35,14 @@ class Shortlist:
     def indices(self, sentence_list: SentenceList) -> list[int]:
         """Return the indices of the selected candidates, in list order. Raises as `LinearModel.scores`."""
         order = Ranking(sentence_list, self._model.scores(sentence_list)).order
-        return sorted({*order[: self._size], sentence_list.highest_total})
+        printed = sentence_list.moses_choice
+        also = [sentence_list.highest_total] if printed is None else [sentence_list.highest_total, printed]
+        return sorted({*order[: self._size], *also})
 
 
-def shorten_list(nbest: str, weights: str, size: int, output: str, rescored: str = "") -> None:
+def shorten_list(
+    nbest: str, weights: str, size: int, output: str, rescored: str = "", moses_output: MosesOutput | None = None
+) -> None:
     """Write the lines of a list that are in the shortlist.
 
     Args:
@@ -47,13 +51,14 @@ def shorten_list(nbest: str, weights: str, size: int, output: str, rescored: str
         size: number of candidates of a sentence.
         output: path of the shorter list.
         rescored: path of a list of the same candidates with more features, whose lines are written (default: `nbest`).
+        moses_output: Moses' own output, None if that is the candidates with the highest totals.
 
     Raises:
-        InputError: as `read_nbest` and `LinearModel.scores`.
+        InputError: as `read_nbest`, `LinearModel.scores` and `MosesOutput.add_to`.
     """
     shortlist = Shortlist(weights, size)
     with open_output(output) as stream:
-        lists = read_nbest(nbest)
+        lists = moses_output.add_to(read_nbest(nbest)) if moses_output else read_nbest(nbest)
         pairs = zip(lists, read_nbest(rescored), strict=True) if rescored else ((each, each) for each in lists)
         for sentence_list, other in with_bar("shorten", pairs):
             stream.writelines(other.hypotheses[index].line for index in shortlist.indices(sentence_list))

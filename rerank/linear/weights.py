@@ -12,7 +12,7 @@ from moses_io.files.errors import InputError, at, nearest, shown
 from moses_io.files.text import read_lines
 from moses_io.hypothesis import UNLABELLED, is_sparse
 from moses_io.untuneable import UNKNOWN_WORDS
-from moses_io.weights import WeightFile, Weights, read_weight_file
+from moses_io.weights import OLD_NAMES, WeightFile, Weights, read_weight_file
 from rerank.linear.candidates import FeatureSpace
 
 INITIAL = "the initial weights"
@@ -51,7 +51,7 @@ def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
     """Return the initial weights of the features of a list by name.
 
     The file has weights by name, or it is mert's `init.opt`, in which the first line has the initial weights in list
-    order, without names.
+    order, without names. A feature that the list has is tuneable, whatever Moses' default for its type is.
 
     Raises:
         InputError: the number of weights differs from the number of values of the list or of one of its features.
@@ -63,6 +63,10 @@ def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
         if len(values) not in (space.dense_size, space.dense_size + bool(space.sparse)):
             raise InputError(f"{path}: expected {space.dense_size} initial weights, found {len(values)}")
         weights = space.weights(np.array([*values[: space.dense_size], *[0.0] * len(space.sparse)]))
+    count = dict(space.dense).get(UNLABELLED)
+    if list(weights) == [UNLABELLED] and count and space.sparse and len(weights[UNLABELLED]) == count + 1:
+        weights = {UNLABELLED: weights[UNLABELLED][:count]}
+    weights = weights | _weights_of_listed(content, space)
     unweighted = {name: (1.0,) * count for name, count in space.dense if name in content.unweighted}
     if unweighted:
         log.info(f"{path}: features without weights have weight 1, as in Moses: {', '.join(unweighted)}")
@@ -73,16 +77,27 @@ def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
     return weights
 
 
-def with_unseen(tuned: Weights, start: Weights, space: FeatureSpace) -> Weights:
+def _weights_of_listed(content: WeightFile, space: FeatureSpace) -> Weights:
+    """Return the weights of features that the list has and the file has as untuneable, because that is the default."""
+    weights = {}
+    for name, count in space.dense:
+        if name in content.untuneable and name not in content.weights:
+            values = [value for value in content.untuneable[name].weights if value is not None]
+            if len(values) == len(content.untuneable[name].weights) == count:
+                weights[name] = tuple(values)
+    return weights
+
+
+def with_unseen(tuned: Weights, initial: Weights, space: FeatureSpace) -> Weights:
     """Return tuned weights plus the initial weights of sparse features that no candidate of the tuning set has.
 
     Other lists may have these features. Their weights are multiplied by the ratio of the absolute sums of the dense
     weights after and before tuning, so that they keep their size relative to the dense weights.
     """
-    before, after = (np.abs(space.vector(weights)[: space.dense_size]).sum() for weights in (start, tuned))  # ()
+    before, after = (np.abs(space.vector(weights)[: space.dense_size]).sum() for weights in (initial, tuned))  # ()
     scale = float(after / before) if before and after else 1.0
-    seen = set(space.sparse)
-    unseen = {name: values[0] for name, values in start.items() if is_sparse(name, len(values)) and name not in seen}
+    seen = set(space.columns)  # a dense feature may have `_` in its name too, if it comes from Moses' extractor
+    unseen = {name: values[0] for name, values in initial.items() if is_sparse(name, len(values)) and name not in seen}
     return {**tuned, **{name: (scale * value,) for name, value in unseen.items() if value}}
 
 
@@ -98,12 +113,12 @@ def _rest(space: FeatureSpace) -> list[str]:
     return [name for name, _ in space.dense if is_fixed(name)]
 
 
-def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
+def limits(space: FeatureSpace, initial: Array, sign: Sequence[str], freeze: Sequence[str]) -> tuple[Array, Array]:
     """Return the (size,) lower and upper bounds of the weights.
 
     Args:
         space: order of the features.
-        start: (size,) initial weights.
+        initial: (size,) initial weights.
         sign: `NAME:+` for weights that must not be negative, `NAME:-` for weights that must not be positive.
         freeze: names of dense features that keep their initial weights. A `rest` feature always does.
 
@@ -120,7 +135,7 @@ def limits(space: FeatureSpace, start: Array, sign: Sequence[str], freeze: Seque
         if name in space.sparse:
             raise InputError(f"freeze: {shown(name)} is a sparse feature. Only dense ones can be frozen")
         columns = _columns_of(space, name)
-        lower[columns] = upper[columns] = start[columns]
+        lower[columns] = upper[columns] = initial[columns]
     return lower, upper
 
 
@@ -139,7 +154,7 @@ def log_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
     """
     names = list(dict.fromkeys(space.columns))
     if names and not any(name in weights for name in names):
-        has = f"The list has {', '.join(names[:20])}{hint_for(names)}"
+        has = f"The list has {', '.join(names[:20])}{hint_for(names, space, weights)}"
         raise InputError(f"{path}: no feature of the list has a weight here. {has}")
     if new := [name for name, _ in space.dense if name not in weights]:
         log.info(f"features without a weight in {path} start at 0: {', '.join(new)}")
@@ -147,10 +162,25 @@ def log_unmatched(space: FeatureSpace, weights: Weights, path: str) -> None:
         log.warning(f"weights in {path} without a feature in the list: {', '.join(unused)}")
 
 
-def hint_for(names: Iterable[str]) -> str:
-    """Return a hint on how to write the weights of a list without labels, or an empty string for one with labels."""
-    line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
-    return f". The list has no labels: write its weights in {line}" if UNLABELLED in names else ""
+def hint_for(names: Iterable[str], space: FeatureSpace, weights: Weights) -> str:
+    """Return a hint on why features of a list have no weights: no labels, or weights with the names of an old ini.
+
+    Args:
+        names: features without weights.
+        space: features of the list.
+        weights: weights of other features.
+
+    Returns:
+        A sentence after a full stop, or "" if the reason is unknown.
+    """
+    if UNLABELLED in names:
+        line = f"a line '{UNLABELLED}= …', in the order of `moses -show-weights`"
+        return f". The list has no labels: write its weights in {line}"
+    own = {name for name in weights if not is_fixed(name)}
+    if not own or not own <= OLD_NAMES or not own.isdisjoint(space.columns):
+        return ""
+    old = "The ini file is from before 2013, and present Moses uses other names"
+    return f". {old}. Take the weights from `moses -show-weights`"
 
 
 def unused_weights(space: FeatureSpace, weights: Weights) -> list[str]:

@@ -16,6 +16,7 @@ from moses_io.alignment import LinkNumbering
 from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import MAX_LINE_BYTES, Lines, is_live, name_of, open_input, too_long
 from moses_io.files.text import (
+    LIMIT,
     MAX_VALUE,
     check_markup,
     decode,
@@ -244,7 +245,7 @@ def check_labels(sentence_list: SentenceList, labels: Sequence[str]) -> None:
     """Raise `InputError` if the list already has a feature with one of the labels."""
     for name, _ in sentence_list.hypotheses[0].dense:
         if name in labels:
-            hint = "`rerank` takes a list that is scored, and a new feature needs another label"
+            hint = "Use `rerank` for a list that is already scored, or choose another label for a new feature"
             raise InputError(f"{sentence_list.place}: the list already has a feature {shown(name)}. {hint}")
 
 
@@ -254,7 +255,7 @@ def _check(column: Column, sentences: Sequence[Sentence]) -> None:
     valid = (np.abs(values) <= MAX_VALUE).all(axis=1)  # (candidates,)
     if not valid.all():
         locations = [each.place(line) for each in sentences for line in each.lines]
-        fault = f"not finite, or larger than {MAX_VALUE:.2g}, the largest number of Moses"
+        fault = f"not finite, or an absolute value exceeds {LIMIT}"
         raise InputError(f"{locations[int(np.argmin(valid))]}: feature '{label}': {fault}")
 
 

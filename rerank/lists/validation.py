@@ -130,7 +130,7 @@ class Findings:
         self._order.check(self._current)
         for path, lines in self._texts.items():
             if self._current >= len(lines):
-                raise Fault(f"sentence {self._current} is beyond {path}, which has {len(lines)} lines")
+                raise Fault(f"sentence {self._current} is beyond {path}, which has {counted(len(lines), 'line')}")
 
     def _count(self, hypothesis: Hypothesis) -> None:
         text = hypothesis.text
@@ -150,7 +150,7 @@ class Findings:
             return
         lengths = {path: len(lines) for path, lines in self._texts.items()}
         if len(set(lengths.values())) > 1:
-            each = ", ".join(f"{path} has {length} lines" for path, length in lengths.items())
+            each = ", ".join(f"{path} has {counted(length, 'line')}" for path, length in lengths.items())
             self.errors.append(f"source and references differ in length: {each}")
         expected = max([max(self._candidates) + 1, *lengths.values()])
         missing = expected - len(self._candidates)
@@ -194,7 +194,7 @@ class Findings:
         weights = with_rest(weights, space)
         for name, _ in space.dense:
             if name not in weights:
-                self.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name])}")
+                self.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name], space, weights)}")
         try:
             space.vector(weights)
         except Fault as fault:

@@ -10,7 +10,7 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import with_bar
-from moses_io.files.errors import InputError, shown
+from moses_io.files.errors import InputError, counted, shown
 from moses_io.files.text import has_marks, missing_as_none, tokens
 from moses_io.nbest import MARKS
 from rerank import __version__
@@ -163,7 +163,7 @@ def check_lengths(systems: Systems, references: Sequence[Sequence[str]]) -> None
                 raise InputError(f"{name}:{number}: more than {MAX_TOKENS:,} tokens, too many for TER")
     for name, lines in systems.items():
         if len(lines) != len(references[0]):
-            raise InputError(f"{name} has {len(lines)} lines, the reference has {len(references[0])}")
+            raise InputError(f"{name} has {counted(len(lines), 'line')}, the reference has {len(references[0]):,}")
 
 
 def _scorers(tokenize: str) -> dict[str, Any]:

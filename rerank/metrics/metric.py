@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from features.formulas import ORDER, Ngrams, by_length, count_ngrams
+from features.formulas import ORDER, Ngrams, count_ngrams
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.files.text import no_number, number, tokens, without_missing
 from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
@@ -27,7 +27,7 @@ from rerank.metrics.formula import BLEU, CHRF, CHRF3, TER, Formula, Parts
 Counter = Callable[[str], list[float]]
 """Maps the text of a candidate to its statistics."""
 
-STATISTICS = 2 * ORDER + 1
+BLEU_SIZE = 2 * ORDER + 1
 """Number of statistics of BLEU."""
 
 
@@ -45,9 +45,9 @@ class SentenceReferences:
         """Return the BLEU statistics of a hypothesis, given as tokens."""
         length = len(hypothesis)
         counts, max_counts = count_ngrams(hypothesis), self._max_counts
-        matches = by_length(
-            (ngram, min(counts[ngram], max_counts[ngram])) for ngram in counts.keys() & max_counts.keys()
-        )
+        matches = [0.0] * ORDER
+        for ngram in counts.keys() & max_counts.keys():
+            matches[len(ngram) - 1] += min(counts[ngram], max_counts[ngram])
         totals = [max(0, length - order) for order in range(ORDER)]
         closest = min(self._lengths, key=lambda reference: (abs(reference - length), reference))
         return [*(value for pair in zip(matches, totals, strict=True) for value in pair), closest]
@@ -80,7 +80,7 @@ def _bleu(length: str) -> MetricKind:
         counted = SentenceReferences([tokens(reference) for reference in references], length)
         return lambda text: counted.statistics(tokens(text))
 
-    return MetricKind(BLEU, STATISTICS, f"BLEU|tok:space|smooth:none|reflen:{length}", counter)
+    return MetricKind(BLEU, BLEU_SIZE, f"BLEU|tok:space|smooth:none|reflen:{length}", counter)
 
 
 def _chrf(references: Sequence[str], word_order: int, beta: int = 2) -> Counter:

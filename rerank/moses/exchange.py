@@ -8,11 +8,19 @@ import numpy as np
 
 from features.arrays import Array
 from features.progress import log
+from features.table import is_fixed
 from moses_io.extractor import Block, write_block
 from moses_io.files.errors import InputError, printable, shown
 from moses_io.files.streams import name_of, open_output
 from moses_io.files.text import number, read_lines, tokens, write_text
-from moses_io.weights import WeightFile, Weights, read_sparse_weights, read_weight_file, read_weights, write_weights
+from moses_io.weights import (
+    WeightFile,
+    Weights,
+    read_dense_weights,
+    read_sparse_weights,
+    read_weight_file,
+    write_weights,
+)
 from rerank import __version__
 from rerank.linear.candidates import Candidates, FeatureSpace
 from rerank.linear.weights import load_weight_file, log_unmatched, match_initial_weights, with_unseen
@@ -50,7 +58,7 @@ MIN_SUM = 1e-9
 _BEST = "Best point: "
 
 
-def export(lists: Lists, start: str, folder: str) -> None:
+def export(lists: Lists, initial_weights: str, folder: str) -> None:
     """Write a folder with the files for Moses' tuners and a script, `tune.sh`, that runs them.
 
     The files are features.dat, scores.dat, init.dense, init.opt, sparse-weights (if there are sparse features) and
@@ -58,24 +66,28 @@ def export(lists: Lists, start: str, folder: str) -> None:
 
     Args:
         lists: lists and references to tune on.
-        start: path of the initial weights.
+        initial_weights: path of the initial weights.
         folder: path of the new folder.
 
     Raises:
-        InputError: the folder exists or cannot be made, or Moses' tools would misread the name of a feature.
+        InputError: the folder exists or cannot be made, Moses' tools would misread the name of a feature, or a feature
+            has a fixed weight, which they would tune.
     """
     metric = Metric("bleu")
     tuning_set = lists.read(metric)
     for message in tuning_set.advice:
         log.warning(message)
     space = tuning_set.candidates.space
-    content = load_weight_file(start)
+    content = load_weight_file(initial_weights)
     weights = match_initial_weights(content, space)
-    log_unmatched(space, weights, start)
+    log_unmatched(space, weights, initial_weights)
     for name, _ in space.dense:
+        feature = f"{', '.join(map(name_of, lists.nbest))}: feature {shown(name)}"
         if "_" in name:
-            rename = "rename it, because Moses' tools take a name with '_' for a sparse feature"
-            raise InputError(f"{', '.join(map(name_of, lists.nbest))}: feature {shown(name)}: {rename}")
+            raise InputError(f"{feature}: rename it, because Moses' tools take a name with '_' for a sparse feature")
+        if is_fixed(name):
+            tuned = "has a fixed weight, but Moses' tuners tune all features. Export a list without it"
+            raise InputError(f"{feature} {tuned}")
     path = Path(folder)
     try:
         path.mkdir(parents=True)
@@ -83,7 +95,7 @@ def export(lists: Lists, start: str, folder: str) -> None:
         raise InputError(f"{folder}: {error.strerror}") from None
     _write_blocks(path, tuning_set)
     vector = space.vector(weights)
-    _write_start(path, space, vector)
+    _write_initial(path, space, vector)
     write_weights(str(path / INITIAL_FILE), with_unseen(space.weights(vector), weights, space), [], content.untuneable)
     signature = f"export|{metric.signature}|{lists.signature}|version:{__version__}"
     log.info(f"{folder}/tune.sh runs Moses' tuners. Signature: {signature}")
@@ -109,15 +121,15 @@ def _sparse(candidates: Candidates, row: int) -> dict[str, float]:
     return {names[sparse.columns[index]]: float(sparse.values[index]) for index in indices}
 
 
-def _write_start(folder: Path, space: FeatureSpace, start: Array) -> None:
-    dense = start[: space.dense_size].tolist()
+def _write_initial(folder: Path, space: FeatureSpace, initial: Array) -> None:
+    dense = initial[: space.dense_size].tolist()
     by_name = zip(space.columns, dense, strict=False)
     files = {"init.dense": "".join(f"{name}= {value:.10g}\n" for name, value in by_name)}
     begin = [*dense, 1.0] if space.sparse else dense
     rows = [begin, [0.0] * len(begin), [1.0] * len(begin)]
     files["init.opt"] = "".join(" ".join(f"{value:.10g}" for value in row) + "\n" for row in rows)
     if space.sparse:
-        sparse = zip(space.sparse, start[space.dense_size :].tolist(), strict=True)
+        sparse = zip(space.sparse, initial[space.dense_size :].tolist(), strict=True)
         files["sparse-weights"] = "".join(f"{name} {value:.10g}\n" for name, value in sparse)
     kbmira, mert = (f" --sparse-{flag} sparse-weights" if space.sparse else "" for flag in ("init", "weights"))
     names = {"folder": folder, "result": folder / "kbmira.out"}
@@ -143,8 +155,8 @@ def import_weights(folder: str, result: str, output: str) -> None:
     Raises:
         InputError: the result does not match the features in the folder, or all dense weights are 0.
     """
-    start = read_weights(f"{folder}/init.dense")
-    space = FeatureSpace(tuple((name, len(values)) for name, values in start.items()))
+    initial_weights = read_dense_weights(f"{folder}/init.dense")
+    space = FeatureSpace(tuple((name, len(values)) for name, values in initial_weights.items()))
     sparse_file = f"{folder}/sparse-weights"
     sparse = read_sparse_weights(sparse_file) if Path(sparse_file).exists() else {}
     dense, named = _parse(result, space.dense_size, sparse)

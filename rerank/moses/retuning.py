@@ -240,7 +240,7 @@ def _experiment(path: str, tables: dict[str, Any], allow_code: bool) -> Experime
             if key in values:
                 raise InputError(f"{key}: already set by the arguments. Remove it")
         check_code(values, path, allow_code)
-        return experiment_of(values | tables, Path(path).resolve().parent)
+        return experiment_of(values | tables, Path(path).resolve().parent if path else Path.cwd())
 
 
 def _tables(decoder: Decoder, dev: NbestFiles, corpus: ParallelFiles, folder: str) -> dict[str, Any]:

@@ -98,12 +98,12 @@ STYLE: Any = {
 }  # fmt: skip
 
 
-def form_of(output: str) -> str:
+def format_of(output: str) -> str:
     """Return the format of a picture by the ending of its name. Raise `InputError` for another ending."""
-    form = Path(output).suffix.lower().removeprefix(".")
-    if form not in FORMATS:
+    format_name = Path(output).suffix.lower().removeprefix(".")
+    if format_name not in FORMATS:
         raise InputError(f"--output {output}: expected a name in .png, .svg or .pdf")
-    return form
+    return format_name
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
     Raises:
         InputError: the name has another ending, or the file cannot be written.
     """
-    form = form_of(output)
+    format_name = format_of(output)
     families, missing = choose_fonts(texts)
     if missing:
         some = " ".join(missing[:20]) + (" …" if len(missing) > 20 else "")
@@ -133,7 +133,7 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
         yield figure
         drawn = io.BytesIO()
         dpi = min(DPI, MAX_PIXELS / max(figure.get_size_inches()))
-        figure.savefig(drawn, format=form, dpi=dpi, bbox_inches="tight", pad_inches=0.04, **FORMATS[form])
+        figure.savefig(drawn, format=format_name, dpi=dpi, bbox_inches="tight", pad_inches=0.04, **FORMATS[format_name])
     with open_output(output) as stream:
         stream.write(drawn.getvalue())
 

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 
 from features.models.config import METRICS
-from features.models.training.request import read_epochs
+from features.models.training.metrics import read_epochs
 from moses_io.files.errors import InputError, counted
 from moses_io.files.text import empty_file, read_texts
 from moses_io.hypothesis import is_sparse
@@ -168,7 +168,7 @@ def plot_length(bins: Sequence[Bin], output: str) -> None:
         legend(figure, systems)
 
 
-def read_spreads(paths: Sequence[str]) -> tuple[dict[str, list[float]], int]:
+def weights_by_feature(paths: Sequence[str]) -> tuple[dict[str, list[float]], int]:
     """Read weight files. Return the weights of each dense feature, and the number of sparse features.
 
     Each value of a dense feature has a list with one weight per run that has the feature. Names are in the order of the
@@ -194,23 +194,23 @@ def read_spreads(paths: Sequence[str]) -> tuple[dict[str, list[float]], int]:
     return dense, len(sparse)
 
 
-def plot_weights(spreads: Mapping[str, Sequence[float]], sparse: int, output: str) -> None:
+def plot_weights(by_feature: Mapping[str, Sequence[float]], sparse: int, output: str) -> None:
     """Draw a bar for the mean weight of each value, and for several runs the standard deviation and a dot per run."""
-    runs = max(map(len, spreads.values()), default=0)
-    labels, positions = [label(name) for name in spreads], range(len(spreads))
+    runs = max(map(len, by_feature.values()), default=0)
+    labels, positions = [label(name) for name in by_feature], range(len(by_feature))
     with canvas(output, labels) as figure:
-        figure.set_size_inches(COLUMN, 0.7 + BAR * len(spreads))
+        figure.set_size_inches(COLUMN, 0.7 + BAR * len(by_feature))
         axes = figure.subplots()
-        axes.barh(positions, [fmean(weights) for weights in spreads.values()], height=0.7, color="#a6cee3")
+        axes.barh(positions, [fmean(weights) for weights in by_feature.values()], height=0.7, color="#a6cee3")
         axes.axvline(0, color="black", linewidth=0.6)
-        for position, weights in zip(positions, spreads.values(), strict=True):
+        for position, weights in zip(positions, by_feature.values(), strict=True):
             if len(weights) > 1:
                 axes.errorbar(fmean(weights), position, xerr=stdev(weights), color="black", capsize=2, linewidth=0.8)
             if runs > 1:
                 axes.scatter(weights, [position + 0.25] * len(weights), s=4, color=COLOURS[1], zorder=3)
         axes.set_yticks(positions, labels)
         axes.grid(visible=False, axis="y")
-        axes.set_ylim(len(spreads) - 0.4, -0.6)
+        axes.set_ylim(len(by_feature) - 0.4, -0.6)
         axis_label = f"weight, mean and spread of {runs} runs" if runs > 1 else "weight"
         axes.set_xlabel(axis_label + (f"; {counted(sparse, 'sparse feature')} not shown" if sparse else ""))
 

@@ -16,7 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from features.arrays import Array, Integers
 from moses_io.files.text import tokens
 from moses_io.nbest import SentenceList
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.report.listed import Listed, lists_containing
 
 MIN_SENTENCES = 20
@@ -180,7 +180,7 @@ class Depths:
         self._references = references
         self._sentences: set[int] = set()
         self._longest = 0
-        self._choice, self._best = np.zeros((2, len(STEPS), STATISTICS))  # each (steps, 9)
+        self._choice, self._best = np.zeros((2, len(STEPS), BLEU_SIZE))  # each (steps, 9)
         self._deeper = np.zeros(len(STEPS))  # (steps,) sentences
 
     @property
@@ -225,7 +225,7 @@ class Depths:
             [lines[each] for lines in self._references] for each in range(size) if each not in self._sentences
         ]
         rows = [bleu.counter(each)("") for each in references_by_sentence]
-        missing: Array = np.array(rows, dtype=np.float64).reshape(-1, STATISTICS).sum(axis=0)  # (9,)
+        missing: Array = np.array(rows, dtype=np.float64).reshape(-1, BLEU_SIZE).sum(axis=0)  # (9,)
         return missing
 
 

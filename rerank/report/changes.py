@@ -48,7 +48,7 @@ class Change:
     def title(self) -> str:
         """Sentence id, with the gain or, without references, the difference in model score."""
         if self.gain is not None:
-            return f"sentence {self.sentence}, sentence BLEU {100 * self.gain:+.1f}"
+            return f"sentence {self.sentence}, sentence BLEU gain {100 * self.gain:+.1f}"
         score = "" if self.score_gain is None else f", model score {self.score_gain:+.3g}"
         return f"sentence {self.sentence}{score}"
 
@@ -125,7 +125,7 @@ def _reasons(sentence_list: SentenceList, weights: Weights, before: str, after: 
     indices = sentence_list.find(before), find_chosen(sentence_list, after, weights)
     if None in indices:
         return ()
-    old, new = (parts(sentence_list.hypotheses[index], weights) for index in indices if index is not None)
+    old, new = (contributions(sentence_list.hypotheses[index], weights) for index in indices if index is not None)
     differences = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
     return tuple(sorted(differences.items(), key=lambda item: -item[1]))
 
@@ -140,7 +140,7 @@ def find_chosen(candidates: SentenceList, line: str, weights: Weights) -> int | 
     return max(matching, key=lambda item: sum(weighted(item[1], weights).values()), default=(None, None))[0]
 
 
-def parts(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
+def contributions(hypothesis: Hypothesis, weights: Weights) -> dict[str, float]:
     """Return the weighted value of each feature. All sparse features are summed under the name `sparse`."""
     by_name = weighted(hypothesis, weights)
     sparse = [by_name.pop(name) for name in hypothesis.sparse]

@@ -46,7 +46,7 @@ def explain(
     sentence_list = replace(sentence_list, moses_output=moses_output)
     by_name = with_rest(by_name, FeatureSpace(dense_features(sentence_list)))
     scores = LinearModel(by_name, weights).scores(sentence_list)
-    chosen, against = (_place(number, sentence_list) for number in candidates)
+    chosen, against = (_index(number, sentence_list) for number in candidates)
     order = np.argsort(-scores, kind="stable").tolist()
     chosen = order[0] if chosen is None else chosen
     if against is None:
@@ -63,7 +63,7 @@ def explain(
     return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], by_name)
 
 
-def _place(number: int, sentence_list: SentenceList) -> int | None:
+def _index(number: int, sentence_list: SentenceList) -> int | None:
     size = len(sentence_list.hypotheses)
     if number > size:
         known = f"sentence {sentence_list.sentence} has {counted(size, 'candidate')}"

@@ -27,7 +27,7 @@ from moses_io.nbest import SentenceList
 from rerank.confidence.fitting import MeasuredEstimates
 from rerank.linear.ranking import Ranking
 from rerank.metrics.evaluation import Evaluation
-from rerank.report.changes import MOSES, RERANKED, Change, Reranked, find_chosen, parts
+from rerank.report.changes import MOSES, RERANKED, Change, Reranked, contributions, find_chosen
 from rerank.report.drawing import safe
 from rerank.report.listed import Listed, lists_containing
 from rerank.report.tables import Section, cells, notes
@@ -236,7 +236,7 @@ class Chunks:
         hypotheses, names = listed.candidates.hypotheses, self._names
         self._numbering.add_sentence(hypotheses)
         ranks = np.argsort(ranking.order)  # (candidates,), the inverse of the order
-        weighted = [parts(hypothesis, self._reranked.weights) for hypothesis in hypotheses]
+        weighted = [contributions(hypothesis, self._reranked.weights) for hypothesis in hypotheses]
         features = list(dict.fromkeys(name for row in weighted for name in row))
         return {
             "text": _readable([hypothesis.text for hypothesis in hypotheses]),

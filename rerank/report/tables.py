@@ -89,10 +89,8 @@ def headline(name: str, evaluation: Evaluation, changes: Sequence[Change], sente
     changed += f", {up} with a higher sentence BLEU and {down} with a lower one" if gains else ""
     if f"{difference:.2f}" in ("0.00", "-0.00"):
         return f"BLEU on {name} stays {before.value:.2f}: {changed}."
-    verb, significance = (
-        "rises" if difference > 0 else "falls",
-        "" if p is None or p < SIGNIFICANT else ", not significant",
-    )
+    verb = "rises" if difference > 0 else "falls"
+    significance = "" if p is None or p < SIGNIFICANT else ", not significant"
     shown = "" if p is None else f", p = {p:.4f}"
     scores = f"from {before.value:.2f} to {after.value:.2f} ({difference:+.2f}{shown}{significance})"
     return f"BLEU on {name} {verb} {scores}: {changed}."

@@ -95,7 +95,7 @@ def write_folder(
 
     Models, language models and tables are copied, or linked by symbolic links. Files of scores are not copied, because
     they belong to one list. Code of users is not copied: commands run in their original folder, because another folder
-    may have another program of this name. Modules are searched there, too.
+    may have another program of this name. Modules are also searched there.
 
     Args:
         folder: the folder to make.
@@ -248,7 +248,7 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
         for path in request.paths:
             _check_part(folder, manifest, path)
         requests.append(request.moved(lambda path: str(folder / path)))
-    check_names([each.name for each in requests], manifest.features)
+    check_names({f"candidates.{each.name}": each.name for each in requests}, manifest.features)
     return tuple(requests)
 
 

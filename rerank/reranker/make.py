@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from features.models.config import read_config
-from features.models.training.request import best_perplexity
+from features.models.training.metrics import dev_perplexity
 from features.request import FeatureRequest, is_pretrained, labelled_requests
 from moses_io.files.errors import printable
 from moses_io.files.text import ParallelFiles, read_lines, write_text
@@ -177,8 +177,8 @@ def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[
 def _model(folder: Path) -> str:
     config = read_config(folder)
     order = ", right to left" if config.right_to_left else ""
-    best = best_perplexity(folder)
-    perplexity = f", perplexity on dev {best:.3f}" if best < math.inf else ""
+    dev = dev_perplexity(folder)
+    perplexity = f", perplexity on dev {dev:.3f}" if dev < math.inf else ""
     return f"{config.preset}, {config.direction}{order}{perplexity}"
 
 

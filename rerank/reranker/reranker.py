@@ -249,14 +249,15 @@ class Reranker:
         with open_sources(source, nbest) as sources:
             check = partial(model.check, pending=[*self.features, *self._indicators])
             live = is_live(nbest)
+            filtered_output = self._filters.filter_output(moses_output) if moses_output else None
             prepare = partial(self._prepared, live)
             scored = score_list(nbest, sources, self._features.restarted(), batch, check, prepare, self._filters)
             if self._shortlist:
-                shorter = (_shortened(*group, self._shortlist) for group in scored)
+                shorter = (_shortened(*group, self._shortlist, filtered_output) for group in scored)
                 scored = score_sentences(shorter, self._shortlist_features.restarted(), sources.total)
             lists = _lists(scored)
-            if moses_output:
-                lists = self._filters.filter_output(moses_output).add_to(lists)
+            if filtered_output:
+                lists = filtered_output.add_to(lists)
             filtered = replacements.lines and [self._filters(line) for line in replacements.lines]
             completed = complete(lists, replace(replacements, sentences=sources.count, live=live, lines=filtered))
             yield from rankings(completed, model)
@@ -302,13 +303,17 @@ def _with_values(sentences: Sequence[Sentence], columns: Sequence[Column]) -> It
         yield tuple(parse_line(with_features(line, next(rows)), line.number) for line in sentence.lines)
 
 
-def _shortened(sentences: Sequence[Sentence], columns: Sequence[Column], shortlist: Shortlist) -> list[Sentence]:
+def _shortened(
+    sentences: list[Sentence], columns: list[Column], shortlist: Shortlist, moses_output: MosesOutput | None
+) -> list[Sentence]:
     """Return the sentences with the candidates of the shortlist and the features that selected them."""
+    lists = _lists([(sentences, columns)])
     shorter = []
-    for sentence, lines in zip(sentences, _with_values(sentences, columns), strict=True):
-        indices = shortlist.indices(SentenceList(sentence.sentence, lines, sentence.path))
+    for sentence, listed in zip(sentences, moses_output.add_to(lists) if moses_output else lists, strict=True):
+        indices = shortlist.indices(listed)
         hypotheses = tuple(sentence.hypotheses[index] for index in indices)
-        shorter.append(replace(sentence, hypotheses=hypotheses, lines=tuple(lines[index] for index in indices)))
+        lines = tuple(listed.hypotheses[index] for index in indices)
+        shorter.append(replace(sentence, hypotheses=hypotheses, lines=lines))
     return shorter
 
 

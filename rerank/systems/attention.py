@@ -207,12 +207,12 @@ def open_soft(path: str) -> Iterator[WritePair]:
     Raises:
         InputError: the name has another ending, or the file cannot be written.
     """
-    form = soft_form(path)
-    with open_output(path) as stream, form(stream) as write:
+    writer = soft_format(path)
+    with open_output(path) as stream, writer(stream) as write:
         yield write
 
 
-def soft_form(path: str) -> Callable[[BinaryIO], AbstractContextManager[WritePair]]:
+def soft_format(path: str) -> Callable[[BinaryIO], AbstractContextManager[WritePair]]:
     """Return the function that opens a writer for the ending of a path. Raise `InputError` for an unknown ending."""
     if path.endswith(".npz"):
         return _npz

@@ -112,11 +112,11 @@ def check_forward(backward: bool) -> None:
         raise InputError("candidates: a backward model predicts the source and has no candidates")
 
 
-def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
+def check_names(models: Mapping[str, str], features: Mapping[str, str]) -> None:
     """Check the names of the models' lists, and whether the features are available for their candidates.
 
     Args:
-        models: names of the models that add candidates.
+        models: names of the models that add candidates, by the keys that messages show.
         features: features `KIND[:ARG]`, by label.
 
     Raises:
@@ -124,10 +124,12 @@ def check_names(models: Sequence[str], features: Mapping[str, str]) -> None:
             feature needs data that only the decoder's candidates have, such as alignment, total, or the order of their
             scores.
     """
-    names = [list_name(model) for model in models]
-    for index, name in enumerate(names):
-        if name in (DECODER, *names[:index]):
-            raise InputError(f"models.{models[index]}: another list is also called {name}")
+    names: list[str] = []
+    for key, name in zip(models, map(list_name, models.values()), strict=True):
+        if name in (DECODER, *names):
+            other = "the decoder's list" if name == DECODER else "another list"
+            raise InputError(f"{key}: {other} is also called {name}. Choose another name")
+        names.append(name)
     for label in indicators(names):
         if label in features:
             raise InputError(

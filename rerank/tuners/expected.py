@@ -47,8 +47,8 @@ class ExpectedSettings:
 
 
 def tune(problem: Problem, settings: ExpectedSettings) -> Tuned:
-    """Tune weights stage by stage. Returns the best of the stages' results and the initial weights on the list."""
-    best, weights, result = problem.measure(problem.start), problem.start, problem.start
+    """Return the weights with the highest metric among the initial weights and the results of all stages."""
+    best, weights, result = problem.measure(problem.initial), problem.initial, problem.initial
     bounds = Bounds(*problem.bounds())
     for entropy in settings.entropies:
         objective = partial(loss, problem, entropy=entropy, ridge=settings.ridge)
@@ -74,7 +74,7 @@ def loss(problem: Problem, weights: Array, entropy: float, ridge: float) -> tupl
     probabilities = weighted / np.repeat(norms, counts)  # (N,)
     log_probabilities = scores - np.repeat(np.log(norms), counts)  # (N,)
     expected = probabilities @ problem.statistics  # (formula.size,)
-    displacement = weights - problem.start
+    displacement = weights - problem.initial
     mean_entropy = -float(probabilities @ log_probabilities) / len(starts)  # ()
     objective = (
         -float(problem.formula.score(expected)) - entropy * mean_entropy + ridge * float(displacement @ displacement)

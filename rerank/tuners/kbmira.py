@@ -64,14 +64,14 @@ class KbmiraSettings:
 
 
 class Arrays(NamedTuple):
-    """Constant inputs: the arrays of a `Problem` in one precision, and (3,) `rates`: step, decay and ridge."""
+    """Constant inputs: the arrays of a `Problem` in one precision, and (3,) `rates`: C, decay and ridge."""
 
     offsets: Integers
     dense: Array
     sparse: Sparse
     statistics: Array
     parts: Parts
-    start: Array
+    initial: Array
     lower: Array
     upper: Array
     rates: Array
@@ -101,22 +101,22 @@ class Mira:
     """Optimizer that runs one epoch at a time, in the precision `real`."""
 
     def __init__(self, problem: Problem, settings: KbmiraSettings, real: Any = np.float64) -> None:
-        candidates, size = problem.candidates, len(problem.start)
-        start, lower, upper = (each.astype(real) for each in (problem.start, *problem.bounds()))
+        candidates, size = problem.candidates, len(problem.initial)
+        initial, lower, upper = (each.astype(real) for each in (problem.initial, *problem.bounds()))
         self._arrays = Arrays(
             offsets=candidates.offsets,
             dense=candidates.dense.astype(real),
             sparse=candidates.sparse._replace(values=candidates.sparse.values.astype(real)),
             statistics=problem.statistics.astype(real),
             parts=problem.formula.parts,
-            start=start,
+            initial=initial,
             lower=lower,
             upper=upper,
             rates=np.array([settings.C, settings.decay, settings.ridge], dtype=real),
         )
         self._state = MiraState(
-            weights=start.copy(),
-            totals=start.copy(),
+            weights=initial.copy(),
+            totals=initial.copy(),
             changed=np.zeros(size, dtype=np.int64),
             updates=np.zeros(1, dtype=np.int64),
             background=np.ones(problem.formula.size, dtype=real),
@@ -140,7 +140,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     """Tune weights. Returns the average weights of the best epoch, or the initial weights if no epoch is better."""
     rng = np.random.default_rng(settings.seed)
     mira = Mira(problem, settings)
-    best, weights = problem.measure(problem.start), problem.start
+    best, weights = problem.measure(problem.initial), problem.initial
     order: Integers = np.arange(len(problem.candidates.sentences))
     for _ in range(settings.iterations):
         rng.shuffle(order)
@@ -241,7 +241,7 @@ def _update(arrays: Arrays, lead: float, columns: Integers, difference: Array, s
     for column in columns:
         delta = real(difference[column] * step_size)
         if ridge > 0:
-            delta = real((delta + ridge * (arrays.start[column] - weights[column])) / (1 + ridge))
+            delta = real((delta + ridge * (arrays.initial[column] - weights[column])) / (1 + ridge))
         if weights[column] + delta < arrays.lower[column]:
             delta = real(arrays.lower[column] - weights[column])
         elif weights[column] + delta > arrays.upper[column]:

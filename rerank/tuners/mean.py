@@ -120,7 +120,7 @@ def initial_fraction(problem: Problem) -> float:
 
     It is count / (count + n), where count is `ALL_KNOWN` or `SOME_NEW` and n is the number of sentences.
     """
-    pseudo_count = ALL_KNOWN if problem.start.all() else SOME_NEW
+    pseudo_count = ALL_KNOWN if problem.initial.all() else SOME_NEW
     return pseudo_count / (pseudo_count + len(problem.candidates.sentences))
 
 
@@ -135,12 +135,12 @@ def interpolate_with_initial(problem: Problem, weights: Array, fraction: float) 
         weights: (size,) tuned weights.
         fraction: weight of the initial weights in the interpolation, 0 to 1.
     """
-    known = problem.start != 0  # (size,)
-    tuned, start = weights * known, problem.start
-    spread, spread_of_start = _spread(problem, tuned), _spread(problem, start)
-    if not (spread and spread_of_start):
+    known = problem.initial != 0  # (size,)
+    tuned, initial = weights * known, problem.initial
+    spread, spread_of_initial = _spread(problem, tuned), _spread(problem, initial)
+    if not (spread and spread_of_initial):
         return weights
-    mixed = (1 - fraction) * tuned + fraction * start * spread / spread_of_start  # (size,)
+    mixed = (1 - fraction) * tuned + fraction * initial * spread / spread_of_initial  # (size,)
     return np.where(known, mixed, weights)  # (size,)
 
 

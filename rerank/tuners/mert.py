@@ -64,9 +64,9 @@ def tune(problem: Problem, settings: MertSettings) -> Tuned:
     """
     search = LineSearch(problem, settings.ridge)
     rngs = [np.random.default_rng([settings.seed, number]) for number in range(1 + len(NOISES))]
-    start = problem.start if settings.restarts else _perturbed(problem, problem.start, NOISE, rngs[0])
+    start = problem.initial if settings.restarts else _perturbed(problem, problem.initial, NOISE, rngs[0])
     first = search.climb(start, rngs[0], settings.directions)
-    ends = [problem.start, first]
+    ends = [problem.initial, first]
     if settings.restarts:
         with ThreadPoolExecutor(len(NOISES)) as pool:
             ends += pool.map(lambda noise, rng: _restart(search, first, settings, noise, rng), NOISES, rngs[1:])
@@ -118,9 +118,9 @@ class LineSearch:
     def __init__(self, problem: Problem, ridge: float = 0.0) -> None:
         self.problem, self._ridge, self._bounds = problem, ridge, problem.bounds()
         dense = problem.candidates.space.dense_size
-        axes = list(np.eye(len(problem.start))[:dense])  # (size,) each
-        if problem.start[dense:].any() or not dense:
-            axes.append(np.concatenate([np.zeros(dense), problem.start[dense:]]))  # (size,)
+        axes = list(np.eye(len(problem.initial))[:dense])  # (size,) each
+        if problem.initial[dense:].any() or not dense:
+            axes.append(np.concatenate([np.zeros(dense), problem.initial[dense:]]))  # (size,)
         self._axes = [self.line(axis) for axis in axes]
 
     def line(self, direction: Array) -> Line:
@@ -136,7 +136,7 @@ class LineSearch:
 
     def objective(self, weights: Array) -> float:
         """Return the objective: the metric minus ridge times the squared distance to the initial weights."""
-        displacement = weights - self.problem.start
+        displacement = weights - self.problem.initial
         return self.problem.measure(weights) - self._ridge * float(displacement @ displacement)
 
     def climb(self, weights: Array, rng: np.random.Generator, directions: int) -> Array:
@@ -176,15 +176,13 @@ class LineSearch:
         metric = (
             problem.formula.score(problem.statistics[point.best].sum(axis=0)) if on_corner else metrics[current]
         )  # ()
-        displacement = weights - problem.start
+        displacement = weights - problem.initial
         with np.errstate(over="ignore", invalid="ignore"):  # distant points overflow and get -inf below
             linear, quadratic = 2 * (displacement @ direction), direction @ direction  # (), ()
             squares = (displacement @ displacement) + points * (linear + points * quadratic)  # (corners + 1,)
             objectives = np.where(np.isfinite(squares), metrics - self._ridge * squares, -np.inf)  # (corners + 1,)
-        best, current_objective = (
-            int(np.argmax(objectives)),
-            float(metric - self._ridge * (displacement @ displacement)),
-        )
+        best = int(np.argmax(objectives))
+        current_objective = float(metric - self._ridge * (displacement @ displacement))
         distance = float(points[best]) if objectives[best] > current_objective else 0.0
         return Step(objective=max(float(objectives[best]), current_objective), distance=distance, direction=direction)
 
@@ -202,10 +200,7 @@ def _points(corners: Array, lowest: float, highest: float) -> Array:
     2 · `OUTER_MARGIN` from their corners. An interval that is empty or out of bounds gets nan.
     """
     starts, ends = np.append(-np.inf, corners), np.append(corners, np.inf)  # (corners + 1,)
-    starts[0], ends[-1] = (
-        (corners[0] - 2 * OUTER_MARGIN, corners[-1] + 2 * OUTER_MARGIN)
-        if len(corners)
-        else (-OUTER_MARGIN, OUTER_MARGIN)
-    )
+    starts[0] = corners[0] - 2 * OUTER_MARGIN if len(corners) else -OUTER_MARGIN
+    ends[-1] = corners[-1] + 2 * OUTER_MARGIN if len(corners) else OUTER_MARGIN
     starts, ends = np.maximum(starts, lowest), np.minimum(ends, highest)  # (corners + 1,)
     return np.where(starts < ends, (starts + ends) / 2, np.nan)  # (corners + 1,)

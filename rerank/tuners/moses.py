@@ -41,7 +41,7 @@ def tune(problem: Problem, settings: KbmiraSettings) -> Tuned:
     seen = problem.rows(seen_by_kbmira(problem.candidates))
     mira = Mira(seen, settings, np.float32)
     order: Integers = np.arange(len(seen.candidates.sentences))
-    best, weights = 0.0, problem.start
+    best, weights = 0.0, problem.initial
     for _ in range(settings.iterations):
         average = mira.epoch(order).astype(np.float64)
         metric = seen.measure(average)

@@ -71,7 +71,7 @@ def classify(problem: Problem, differences: csr_matrix, settings: ProSettings) -
     """
     from sklearn.linear_model import LogisticRegression
 
-    kept = np.ones(len(problem.start), dtype=bool)
+    kept = np.ones(len(problem.initial), dtype=bool)
     while kept.any():
         columns, weights = differences[:, kept], problem.clip(np.zeros(len(kept)))  # (P, kept), (size,)
         rows, labels = vstack([columns, -columns]), np.repeat([1, 0], columns.shape[0])  # (2 P, kept), (2 P,)

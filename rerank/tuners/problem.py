@@ -37,7 +37,7 @@ class Problem:
         candidates: candidates of the tuning set.
         statistics: (N, formula.size) statistics of each candidate.
         formula: maps the summed statistics of the highest-scoring candidates to the metric.
-        start: (size,) initial weights, in the order of the feature space.
+        initial: (size,) initial weights, in the order of the feature space.
         lower: (size,) lower bounds of the weights, or one value for all. A weight with lower = upper is frozen.
         upper: (size,) upper bounds of the weights, or one value for all.
     """
@@ -45,13 +45,13 @@ class Problem:
     candidates: Candidates
     statistics: Array
     formula: Formula
-    start: Array
+    initial: Array
     lower: Array = field(default_factory=lambda: np.array(-np.inf))
     upper: Array = field(default_factory=lambda: np.array(np.inf))
 
     def bounds(self) -> tuple[Array, Array]:
         """Return the (size,) lower and the (size,) upper bounds."""
-        shape = self.start.shape
+        shape = self.initial.shape
         return np.broadcast_to(self.lower, shape), np.broadcast_to(self.upper, shape)  # (size,), (size,)
 
     def clip(self, weights: Array) -> Array:
@@ -110,30 +110,30 @@ class ScaledProblem:
 
     def __init__(self, problem: Problem) -> None:
         candidates, space = problem.candidates, problem.candidates.space
-        self._start, self._space = problem.clip(problem.start), space
+        self._initial, self._space = problem.clip(problem.initial), space
         lower, upper = problem.bounds()
         spread = problem.spread()
         fixed = (lower == upper)[: space.dense_size]  # (dense,)
         tuned = (spread > 0) & ~fixed  # (dense,)
         ones = np.ones(len(space.sparse))
         self._tuned_columns = np.concatenate([tuned, ones.astype(bool)])  # (size,)
-        self._scale = _scale(problem, self._start)
+        self._scale = _scale(problem, self._initial)
         self._units = np.concatenate([spread[tuned], ones]) * self._scale  # (chosen,)
         columns = candidates.dense[:, tuned] / spread[tuned]  # (N, tuned)
-        start, low, high = (
-            each[self._tuned_columns] * self._units for each in (self._start, lower, upper)
+        initial, low, high = (
+            each[self._tuned_columns] * self._units for each in (self._initial, lower, upper)
         )  # (chosen,)
-        weighted = self._start[: space.dense_size][fixed]  # (fixed,)
+        weighted = self._initial[: space.dense_size][fixed]  # (fixed,)
         self._frozen, self._anchor = bool(weighted.any()), None
         # The anchor, the index of the frozen column, exists only if the frozen features affect the ranking.
         if (spread[fixed] * weighted != 0).any():
             self._anchor = int(tuned.sum())
             columns = np.column_stack([columns, row_products(candidates.dense[:, fixed], weighted)])  # (N, tuned + 1)
             added = np.array([1.0, MIN_FROZEN_WEIGHT, np.inf]) * self._scale
-            start, low, high = np.insert(np.stack([start, low, high]), self._anchor, added, axis=1)  # (chosen + 1,)
+            initial, low, high = np.insert(np.stack([initial, low, high]), self._anchor, added, axis=1)  # (chosen + 1,)
         scaled_space = FeatureSpace((("inside", columns.shape[1]),), space.sparse)
         scaled = replace(candidates, space=scaled_space, dense=columns)
-        self.problem = replace(problem, candidates=scaled, start=start, lower=low, upper=high)
+        self.problem = replace(problem, candidates=scaled, initial=initial, lower=low, upper=high)
 
     @property
     def tunable(self) -> bool:
@@ -160,7 +160,7 @@ class ScaledProblem:
         """Return weights of the scaled problem as (size,) weights of the original problem."""
         if self._anchor is not None:
             weights = np.delete(weights, self._anchor) * self._scale / weights[self._anchor]  # (chosen,)
-        unscaled = self._start.copy()
+        unscaled = self._initial.copy()
         unscaled[self._tuned_columns] = weights / self._units  # (chosen,)
         return unscaled
 
@@ -168,15 +168,15 @@ class ScaledProblem:
 def normalized_initial_weights(problem: Problem) -> Array:
     """Return the (size,) initial weights, normalized as tuned weights are."""
     scaled = ScaledProblem(problem)
-    return scaled.mean([scaled.problem.start])
+    return scaled.mean([scaled.problem.initial])
 
 
-def _scale(problem: Problem, start: Array) -> float:
+def _scale(problem: Problem, initial: Array) -> float:
     """Return the factor that gives the scores under the initial weights a spread of `SPREAD_OF_SCORES`.
 
     It is 1 if the spread is 0.
     """
-    spread = problem.candidates.spread_of(problem.candidates.scores(start))
+    spread = problem.candidates.spread_of(problem.candidates.scores(initial))
     return SPREAD_OF_SCORES / spread if spread > 0 else 1.0
 
 

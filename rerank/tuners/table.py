@@ -116,5 +116,5 @@ def _mean(problem: Problem, tuning: Tuning) -> Tuned:
     with warnings.catch_warnings(), ThreadPoolExecutor(mean.THREADS) as pool:
         warnings.filterwarnings("ignore", "lbfgs failed to converge")  # from pro: the metric is reported anyway
         runs = list(pool.map(lambda each: kind.tune(scaled.problem, each), settings if scaled.tunable else []))
-    weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.start])
+    weights = scaled.mean([tuned.weights for tuned in runs] or [scaled.problem.initial])
     return Tuned(weights, problem.measure(weights), runs=tuple(tuned.metric for tuned in runs))

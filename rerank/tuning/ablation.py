@@ -72,18 +72,20 @@ class _DevFile(_File):
     weights: dict[str, Weights]
 
 
-def write_ablation(lists: Lists, start: str, features: Sequence[str], tuning: Tuning, folds: int, output: str) -> None:
+def write_ablation(
+    lists: Lists, initial_weights: str, features: Sequence[str], tuning: Tuning, folds: int, output: str
+) -> None:
     """Compare the sets of features in cross-validation on dev. Write their scores and weights as JSON.
 
     Args:
         lists: lists and references of dev.
-        start: path of the initial weights.
+        initial_weights: path of the initial weights.
         features: labels of the new features.
         tuning: settings of the tuning.
         folds: number of folds, 0 for `FOLDS`.
         output: path of the JSON file.
     """
-    dev, _ = read_problem(lists, start, tuning)
+    dev, _ = read_problem(lists, initial_weights, tuning)
     columns = dev.candidates.space.columns_by_feature
     folds = min(folds or FOLDS, len(dev.candidates.sentences))
     column, weights = ablate(dev, tuning, {label: columns[label] for label in features}, folds)

@@ -53,18 +53,18 @@ class Method:
         dropped: labels of the omitted features.
         retuned: whether the other features are tuned without the dropped ones. If False, the dropped weights are set
             to 0 after a tuning with all features.
-        called: name of the dropped features in messages. Default: their labels.
+        dropped_name: name of the dropped features in messages. Default: their labels.
     """
 
     tuner: str
     dropped: tuple[str, ...] = ()
     retuned: bool = True
-    called: str = field(default="", compare=False)
+    dropped_name: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
         """Name in messages and reports."""
-        without_these = self.called or ", ".join(self.dropped)
+        without_these = self.dropped_name or ", ".join(self.dropped)
         return f"{self.tuner} without {without_these}" if self.dropped else self.tuner
 
 
@@ -115,7 +115,7 @@ class Tunings:
         training_parts = [part for number, part in enumerate(self.parts()) if number not in excluded]
         scaled = ScaledProblem(problem.subset(np.sort(np.concatenate(training_parts))))  # (kept sentences,)
         if not scaled.tunable:
-            return dict.fromkeys((*mean.tuner_names(problem), *LARGER_RIDGE), scaled.mean([scaled.problem.start]))
+            return dict.fromkeys((*mean.tuner_names(problem), *LARGER_RIDGE), scaled.mean([scaled.problem.initial]))
         weights = mean.tune_all(scaled.problem, self.settings)
         for name, ridge in {} if dropped else LARGER_RIDGE.items():
             weights[name] = expected.tune(scaled.problem, expected.ExpectedSettings(ridge=ridge)).weights
@@ -135,25 +135,25 @@ class HeldOut:
             there are new features, which give the tuned weights an advantage of their own.
     """
 
-    def __init__(self, tunings: Tunings, other: TuningSet | None) -> None:
-        self._tunings, self._other = tunings, other
-        self.parts = partition(len(other.candidates.sentences), tunings.folds) if other else tunings.parts()
-        self.compares_initial = other is not None or bool(tunings.columns)
+    def __init__(self, tunings: Tunings, selection: TuningSet | None) -> None:
+        self._tunings, self._selection = tunings, selection
+        sentences = (selection or tunings.problem).candidates.sentences
+        self.parts = partition(len(sentences), tunings.folds)
+        self.compares_initial = selection is not None or bool(tunings.columns)
         self._score = tunings.problem.formula.score
-        self._problems = [] if other else [tunings.problem.subset(part) for part in self.parts]
+        self._problems = [] if selection else [tunings.problem.subset(part) for part in self.parts]
         self._chosen: dict[Method, Array] = {}
 
     def fold(self, method: Method, number: int, excluded: int | None = None) -> Array:
-        """Return the (held, formula.size) statistics of the candidates that a method chooses in a fold.
+        """Return the (held_out, formula.size) statistics of the candidates that a method chooses in a fold.
 
         In cross-validation the weights are tuned without this fold and without the fold `excluded`.
         """
-        if self._other:
+        if self._selection:
             if method not in self._chosen:
                 space = self._tunings.problem.candidates.space
-                self._chosen[method] = self._other.chosen(
-                    space.weights(self._tunings.weights(method))
-                )  # (n, formula.size)
+                weights = space.weights(self._tunings.weights(method))
+                self._chosen[method] = self._selection.chosen(weights)  # (n, formula.size)
             return self._chosen[method][self.parts[number]]
         left_out = frozenset([number] if excluded is None else [number, excluded])
         return self._problems[number].chosen(self._tunings.weights(method, left_out))
@@ -185,7 +185,9 @@ class HeldOut:
         Args:
             choose: returns the method for a fold, chosen without this fold.
         """
-        folds = [self.fold(choose(number), number) for number in range(len(self.parts))]  # each (held, formula.size)
+        folds = [
+            self.fold(choose(number), number) for number in range(len(self.parts))
+        ]  # each (held_out, formula.size)
         return np.concatenate(folds)[np.argsort(np.concatenate(self.parts))]  # (n, formula.size)
 
 
@@ -218,9 +220,9 @@ class Choice:
         return f"chosen: {self.method.name}"
 
 
-def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
+def choose(tunings: Tunings, selection: TuningSet | None) -> Choice:
     """Choose how to tune, by cross-validation on the tuning set or, if given, on another list."""
-    held_out = HeldOut(tunings, other)
+    held_out = HeldOut(tunings, selection)
     methods = _methods(tunings, held_out, None)
     method = _best(held_out, methods, None)
     compared = [*methods, *([Method(INITIAL)] if held_out.compares_initial else [])]
@@ -234,7 +236,7 @@ def choose(tunings: Tunings, other: TuningSet | None) -> Choice:
         compared=tuple(sorted(tried, key=lambda each: -each.score)),
         nested=held_out.nested(lambda excluded: _best(held_out, _methods(tunings, held_out, excluded), excluded)),
         old=_old(tunings, held_out),
-        folds=() if other else tuple(tunings.weights(method, frozenset([fold])) for fold in range(tunings.folds)),
+        folds=() if selection else tuple(tunings.weights(method, frozenset([fold])) for fold in range(tunings.folds)),
     )
 
 
@@ -258,7 +260,7 @@ def _methods(tunings: Tunings, held_out: HeldOut, excluded: int | None) -> list[
     harmful = tuple(
         label for label in new if held_out.score(Method(MEAN, (label,), retuned=False), excluded) > mean_score
     )
-    with_fewer_features = [Method(MEAN, new, called="the new features")] if new else []
+    with_fewer_features = [Method(MEAN, new, dropped_name="the new features")] if new else []
     with_fewer_features += [Method(MEAN, harmful)] if harmful not in ((), new) else []
     return [
         Method(MEAN),
@@ -272,17 +274,17 @@ def _best(held_out: HeldOut, methods: list[Method], excluded: int | None) -> Met
 
     The initial weights replace this method if they can be compared and are better with a p-value below `LIKELY`.
     """
-    default, start = methods[0], Method(INITIAL)
+    default, initial = methods[0], Method(INITIAL)
     alternatives = sorted(methods[1:], key=lambda method: -held_out.score(method, excluded))
     best = next(
         (method for method in alternatives if held_out.better(method, default, excluded, SURE / len(alternatives))),
         default,
     )
-    return start if held_out.compares_initial and held_out.better(start, best, excluded, LIKELY) else best
+    return initial if held_out.compares_initial and held_out.better(initial, best, excluded, LIKELY) else best
 
 
 def choose_and_log(
-    problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, other: Lists | None
+    problem: Problem, tuning: Tuning, new: Sequence[str], folds: int, selection: Lists | None
 ) -> tuple[Choice, CrossValidation]:
     """Choose how to tune, in cross-validation or on other lists, and log the comparison and the gain.
 
@@ -291,20 +293,20 @@ def choose_and_log(
         tuning: settings of the tuning, with the tuner `auto`.
         new: names of the features without an initial weight.
         folds: number of folds.
-        other: lists to choose on. None: choose in cross-validation.
+        selection: lists to choose on. None: choose in cross-validation.
 
     Raises:
         InputError: too few folds or sentences, or the dense features of the other lists differ.
     """
     columns, formula = problem.candidates.space.columns_by_feature, problem.formula
-    held_out = _read_other(other, Metric(tuning.metric), problem.candidates.space) if other else None
+    held_out = _read_selection(selection, Metric(tuning.metric), problem.candidates.space) if selection else None
     folds = min(folds, len((held_out or problem).candidates.sentences))
-    least = 2 if other else 3  # nested cross-validation leaves out two folds and tunes on the rest
+    least = 2 if selection else 3  # nested cross-validation leaves out two folds and tunes on the rest
     if folds < least:
         raise InputError(f"{AUTO} needs at least {least} folds of at least one sentence, found {folds}")
     with progress_bar("compare tuners", None) as bar, threadpool_limits(1, "blas"):
         choice = choose(Tunings(problem, tuning.settings, {name: columns[name] for name in new}, folds, bar), held_out)
-    measured = f"on {', '.join(other.nbest)}" if other else f"in {folds}-fold cross-validation"
+    measured = f"on {', '.join(selection.nbest)}" if selection else f"in {folds}-fold cross-validation"
     log.info(f"comparison of tuners, {formula.name} {measured}:")
     for tried in choice.compared:
         log.info(f"  {tried.score:6.2f}  {tried.name} (p {tried.p_value:.4f} against the mean)")
@@ -316,13 +318,13 @@ def choose_and_log(
     return choice, validated
 
 
-def _read_other(other: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
+def _read_selection(selection: Lists, metric: Metric, space: FeatureSpace) -> TuningSet:
     """Read the lists to choose on. Raises `InputError` if their dense features differ from the tuning set's."""
-    tuning_set = other.read(metric)
+    tuning_set = selection.read(metric)
     own_counts, other_counts = dict(space.dense), dict(tuning_set.candidates.space.dense)
     for name in (*own_counts, *other_counts):
         if own_counts.get(name, 0) != other_counts.get(name, 0):
             here, there = (counted(values.get(name, 0), "value") for values in (other_counts, own_counts))
-            where = ", ".join(other.nbest)
+            where = ", ".join(selection.nbest)
             raise InputError(f"{where}: feature {shown(name)} has {here} here and {there} in the list to tune on")
     return tuning_set

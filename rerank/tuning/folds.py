@@ -94,7 +94,7 @@ def cross_validate(problem: Problem, tuning: Tuning, columns: Integers, folds: i
     with progress_bar("folds", 2 * folds, whole=True) as bar:
         new, weights = cross_validated(problem, tuning, folds, bar)
         old, _ = cross_validated(without(problem, columns), tuning, folds, bar)
-    score, initial = problem.formula.score, problem.chosen(problem.start)  # (n, formula.size)
+    score, initial = problem.formula.score, problem.chosen(problem.initial)  # (n, formula.size)
     validated = compare(problem.formula, f"in {folds}-fold cross-validation", folds, old=old, new=new, weights=weights)
     return replace(validated, initial=float(score(initial.sum(axis=0))), p_initial=p_value(score, initial, new))
 
@@ -126,7 +126,7 @@ def cross_validated(problem: Problem, tuning: Tuning, folds: int, bar: Bar) -> t
     statistics = np.zeros((len(problem.candidates.sentences), problem.formula.size))
     tuned = []
     for held_out, weights in fold_weights(problem, tuning, folds):
-        statistics[held_out] = problem.subset(held_out).chosen(weights)  # (held, formula.size)
+        statistics[held_out] = problem.subset(held_out).chosen(weights)  # (held_out, formula.size)
         tuned.append(weights)
         bar.advance(1, "")
     return statistics, tuple(tuned)
@@ -163,12 +163,12 @@ def without(problem: Problem, columns: Integers) -> Problem:
 
     The columns stay in the arrays, so that indices do not change.
     """
-    candidates, start = problem.candidates, problem.start.copy()
+    candidates, initial = problem.candidates, problem.initial.copy()
     dense, size = candidates.dense.copy(), candidates.space.dense_size
-    start[columns], dense[:, columns[columns < size]] = 0, 0
+    initial[columns], dense[:, columns[columns < size]] = 0, 0
     lower, upper = (bound.copy() for bound in problem.bounds())
     lower[columns[columns < size]] = upper[columns[columns < size]] = 0
     kept = ~np.isin(candidates.sparse.columns + size, columns)
     sparse = candidates.sparse._replace(values=candidates.sparse.values * kept)
     remaining = replace(candidates, dense=dense, sparse=sparse)
-    return replace(problem, candidates=remaining, start=start, lower=lower, upper=upper)
+    return replace(problem, candidates=remaining, initial=initial, lower=lower, upper=upper)

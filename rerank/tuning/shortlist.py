@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from features.compilation_status import compilation_shown
 from features.progress import log, progress_bar
 from moses_io.files.json_files import read_record, write_json
 from moses_io.weights import Weights
@@ -15,7 +16,7 @@ from rerank.linear.weights import load_weights
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
 from rerank.tuning.folds import partition
-from rerank.tuning.tune import compilation_shown, make_tuning
+from rerank.tuning.tune import make_tuning
 from rerank.tuning.tuning_set import Lists, read_problem
 
 SIZES = (10, 20, 30, 50)
@@ -83,9 +84,9 @@ def choose_shortlist(
     Raises:
         InputError: as `read_problem`.
     """
-    start, tuned = weights
+    initial, tuned = weights
     tuning = make_tuning({"metric": metric, "tuner": "kbmira", "runs": 1})  # one run, as there are many tunings
-    (entire, _), (problem, _) = (read_problem(lists, start, tuning) for lists in (whole, scored))
+    (entire, _), (problem, _) = (read_problem(lists, initial, tuning) for lists in (whole, scored))
     folds = min(folds, len(problem.candidates.sentences))
     compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 < folds else ()
     best = max((each.score for each in compared), default=0.0)
@@ -133,7 +134,7 @@ def shortened(problem: Problem, weights: Weights, size: int) -> Problem:
     """Return the problem with the `size` best candidates of each sentence under weights by feature name.
 
     A feature without a weight does not count. Ties are in the order of the list. `Shortlist` also selects the candidate
-    with Moses' highest total, which is not in the problem.
+    with Moses' highest total and the one that Moses printed, which are not in the problem.
     """
     candidates = problem.candidates
     counts = np.diff(candidates.offsets)  # (n,)

@@ -2,15 +2,14 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numba.core import event
 
 from features.arrays import Array
-from features.progress import log, progress_bar, show_status
+from features.compilation_status import compilation_shown
+from features.progress import log, progress_bar
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
@@ -24,31 +23,6 @@ from rerank.tuning.auto import Choice, choose_and_log
 from rerank.tuning.folds import FOLDS, CrossValidation, check_folds, cross_validate
 from rerank.tuning.gain import Gain, RelativeWeight
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
-
-
-class _CompilationListener(event.Listener):
-    """Listener that shows a status while numba compiles.
-
-    It counts nested events, because the compilation of a function compiles the functions that it calls.
-    """
-
-    _compiling = 0
-
-    def on_start(self, event: Any) -> None:
-        self._compiling += 1
-        show_status("compiling")
-
-    def on_end(self, event: Any) -> None:
-        self._compiling -= 1
-        if not self._compiling:
-            show_status("compiled")
-
-
-@contextmanager
-def compilation_shown() -> Iterator[None]:
-    """Show a status next to the open progress bar while numba compiles functions that are not in its cache."""
-    with event.install_listener("numba:compile", _CompilationListener()):
-        yield
 
 
 def make_tuning(values: dict[str, Any]) -> Tuning:
@@ -90,12 +64,12 @@ def make_tuning(values: dict[str, Any]) -> Tuning:
     Metric(tuning.metric)
     check_numbers(1, integer=True, maximum=MAX_COUNT, runs=tuning.runs)
     if tuning.tuner == AUTO and tuning.runs > 1:
-        raise InputError(f"runs: {AUTO} tunes once. Set climbs=40 for more of mert and kbmira")
+        raise InputError(f"runs: not a setting of {AUTO}. For more climbs of mert and runs of kbmira, set climbs=40")
     if tuning.parity not in ("", "moses"):
         raise InputError(f"parity: expected 'moses', found {shown(tuning.parity)}")
     plain = (tuning.tuner, tuning.metric, tuning.runs) == ("kbmira", "bleu", 1) and not tuning.sign + tuning.freeze
     if tuning.parity and not plain:
-        raise InputError("parity: Moses is followed by one run of kbmira on BLEU, with no sign and nothing frozen")
+        raise InputError("parity: expected the tuner kbmira, the metric bleu, one run, and neither sign nor freeze")
     return tuning
 
 
@@ -136,41 +110,41 @@ class FoldSettings:
 @compilation_shown()
 def tune(
     files: Lists | Extracted,
-    start: str,
+    initial_weights: str,
     tuning: Tuning,
     output: str,
     fold_settings: FoldSettings,
-    other: Lists | None = None,
+    selection: Lists | None = None,
 ) -> Gain:
     """Tune weights, write them to an ini file, and return the gain.
 
     Args:
         files: tuning set.
-        start: path of the initial weights.
+        initial_weights: path of the initial weights.
         tuning: settings of the tuning.
         output: path of the ini file.
         fold_settings: settings of the cross-validation.
-        other: lists on which `auto` chooses how to tune. None: it chooses in cross-validation.
+        selection: lists on which `auto` chooses how to tune. None: it chooses in cross-validation.
 
     Raises:
-        InputError: the metric is 0 for all weights, `other` is given with a tuner other than `auto`, or there are too
-            few sentences for cross-validation.
+        InputError: the metric is 0 for all weights, `selection` is given with a tuner other than `auto`, or there are
+            too few sentences for cross-validation.
     """
-    if other and tuning.tuner != AUTO:
+    if selection and tuning.tuner != AUTO:
         raise InputError(f"selection is only for the tuner {AUTO}, not for {tuning.tuner}")
-    content = load_weight_file(start)
+    content = load_weight_file(initial_weights)
     tuning_set = files.read(Metric(tuning.metric))
     problem, weights = make_problem(tuning_set, content, tuning)
     space, sentences = problem.candidates.space, len(problem.candidates.sentences)
-    log_unmatched(space, weights, start)
+    log_unmatched(space, weights, initial_weights)
     _warn_of(tuning_set)
     _check_matches(problem, tuning_set.advice)
     folds = min(fold_settings.folds or FOLDS, sentences)
     if (fold_settings.folds and tuning.tuner != AUTO) or fold_settings.ablate:
         check_folds(folds, sentences)
     new = [name for name, _ in space.dense if name not in weights]
-    vector, validated, choice, comments = _find(problem, tuning, new, fold_settings, other)
-    chosen_on = f"|folds:{validated.folds}{'|chosen:elsewhere' if other else ''}" if choice and validated else ""
+    vector, validated, choice, comments = _find(problem, tuning, new, fold_settings, selection)
+    chosen_on = f"|folds:{validated.folds}{'|compared:selection' if selection else ''}" if choice and validated else ""
     measured = f"metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
     gain = _gain(problem, vector, validated, choice, f"{tuning.signature}{chosen_on}|{measured}")
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
@@ -185,7 +159,7 @@ def tune(
 
 
 def _find(
-    problem: Problem, tuning: Tuning, new: list[str], fold_settings: FoldSettings, other: Lists | None
+    problem: Problem, tuning: Tuning, new: list[str], fold_settings: FoldSettings, selection: Lists | None
 ) -> tuple[Array, CrossValidation | None, Choice | None, list[str]]:
     """Tune, after a cross-validation if requested.
 
@@ -194,7 +168,7 @@ def _find(
         of `auto` (None for other tuners), and comment lines to write above the weights.
     """
     if tuning.tuner == AUTO:
-        choice, measured = choose_and_log(problem, tuning, new, fold_settings.folds or FOLDS, other)
+        choice, measured = choose_and_log(problem, tuning, new, fold_settings.folds or FOLDS, selection)
         return choice.weights, measured, choice, [choice.comment]
     validated = _cross_validate_new(problem, tuning, new, fold_settings.folds) if fold_settings.folds else None
     with progress_bar(f"tune by {tuning.tuner}", None):
@@ -228,7 +202,7 @@ def _check_matches(problem: Problem, advice: Sequence[str]) -> None:
     score, statistics = problem.formula.score, problem.statistics
     if not (score(statistics.sum(axis=0)) or score(statistics).any()):  # (), (N,)
         hint = ". ".join(advice) or "Do list and references match (tokens, case)?"
-        raise InputError(f"{problem.formula.name} on the tuning set is 0 whatever the weights. {hint}")
+        raise InputError(f"{problem.formula.name} on the tuning set is 0 for all weights. {hint}")
 
 
 def _gain(
@@ -236,7 +210,7 @@ def _gain(
 ) -> Gain:
     return Gain(
         metric=problem.formula.name,
-        before=100 * problem.measure(problem.start),
+        before=100 * problem.measure(problem.initial),
         after=100 * problem.measure(weights),
         measured=validated.measured if validated else "",
         old=100 * validated.old if validated else None,
@@ -267,9 +241,10 @@ def _warn_of(tuning_set: TuningSet) -> None:
     for message in tuning_set.advice:
         log.warning(message)
     candidates = tuning_set.candidates
-    for name, count in candidates.space.dense:
+    misread = "Moses' tools read its first value as a sparse feature, and the others as dense values without a name"
+    for name, _ in candidates.space.dense:
         if "_" in name:
-            log.warning(f"feature {shown(name)} has {count} values and '_' in its name, and Moses' tools split it")
+            log.warning(f"feature {shown(name)} has '_' in its name: {misread}")
     counts = np.bincount(candidates.sparse.columns, minlength=len(candidates.space.sparse))  # (sparse,)
     for column in np.flatnonzero(counts == len(candidates.dense)):
         name = shown(candidates.space.sparse[column])

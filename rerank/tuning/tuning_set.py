@@ -10,13 +10,15 @@ from features.arrays import Array
 from features.progress import progress_bar
 from moses_io.extractor import read_blocks
 from moses_io.files.errors import InputError, counted
+from moses_io.files.streams import name_of
 from moses_io.filters import Filters, Forms, advice
+from moses_io.hypothesis import UNLABELLED
 from moses_io.nbest import check_id, pool
 from moses_io.weights import WeightFile, Weights
 from rerank.linear.candidates import Candidates
 from rerank.linear.collecting import Collector
 from rerank.linear.weights import limits, load_weight_file, match_initial_weights
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
 
@@ -112,9 +114,9 @@ class Extracted:
         Raises:
             InputError: the files do not match, a file is malformed, or the metric or the statistics are not BLEU.
         """
-        if len(metric.formula.parts.layout) != 1 or metric.formula.size != STATISTICS:
-            fault = "the files of an extractor are tuned on their own statistics, BLEU"
-            raise InputError(f"{fault}, not on {metric.formula.name}")
+        if len(metric.formula.parts.layout) != 1 or metric.formula.size != BLEU_SIZE:
+            fault = f"{name_of(self.statistics)} has statistics of BLEU only"
+            raise InputError(f"{fault}. Tune for {metric.formula.name} on the n-best list")
         collector = Collector()
         rows: list[tuple[float, ...]] = []
         names: tuple[str, ...] | None = None
@@ -135,11 +137,9 @@ class Extracted:
             sentences.add(block.sentence)
             if scores.names != ("BLEU",):
                 raise InputError(f"{scores.place}: expected statistics of BLEU, found {' '.join(scores.names)}")
-            if any(len(row) != STATISTICS or min(row) < 0 for row in scores.rows):
-                raise InputError(f"{scores.place}: expected {STATISTICS} statistics of BLEU per candidate")
-            # The extractor names the values of a feature NAME_0, NAME_1, ….
-            labels = [name.rpartition("_")[0] or name for name in block.names]
-            dense = tuple((label, len(list(group))) for label, group in groupby(labels))
+            if any(len(row) != BLEU_SIZE or min(row) < 0 for row in scores.rows):
+                raise InputError(f"{scores.place}: expected {BLEU_SIZE} statistics of BLEU per candidate")
+            dense = tuple((label, len(list(group))) for label, group in groupby(map(_label_of, block.names)))
             if len(dict(dense)) < len(dense):
                 raise InputError(f"{block.place}: values of a feature are not adjacent: {' '.join(block.names)}")
             collector.add_rows(block.sentence, dense, block.rows, block.sparse)
@@ -149,18 +149,24 @@ class Extracted:
         return TuningSet(collector.candidates(), np.array(rows, dtype=np.float64))
 
 
-def read_problem(files: Lists | Extracted, start: str, tuning: Tuning) -> tuple[Problem, Weights]:
+def _label_of(name: str) -> str:
+    """Return the label of a feature, whose values the extractor names LABEL_0, LABEL_1, …, or _0, _1, … without one."""
+    label, bar, index = name.rpartition("_")
+    return label or (UNLABELLED if bar else index)
+
+
+def read_problem(files: Lists | Extracted, initial_weights: str, tuning: Tuning) -> tuple[Problem, Weights]:
     """Read the tuning set and the initial weights. Returns the tuning problem and the initial weights by name."""
-    return make_problem(files.read(Metric(tuning.metric)), load_weight_file(start), tuning)
+    return make_problem(files.read(Metric(tuning.metric)), load_weight_file(initial_weights), tuning)
 
 
-def make_problem(tuning_set: TuningSet, start: WeightFile, tuning: Tuning) -> tuple[Problem, Weights]:
+def make_problem(tuning_set: TuningSet, initial: WeightFile, tuning: Tuning) -> tuple[Problem, Weights]:
     """Return the tuning problem for a tuning set and the initial weights by name.
 
     The statistics of the tuning set must have been computed for the metric of `tuning`.
     """
     space = tuning_set.candidates.space
-    weights = match_initial_weights(start, space)
+    weights = match_initial_weights(initial, space)
     vector = space.vector(weights)
     lower, upper = limits(space, vector, tuning.sign, tuning.freeze)
     formula = Metric(tuning.metric).formula

@@ -24,7 +24,7 @@ class Case:
     def __init__(self, problem: Problem, seed: int, others: dict[str, TuningSet]) -> None:
         self.problem, self.seed, self.others = problem, seed, others
         columns = problem.candidates.space.columns_by_feature
-        self.new = {name: own for name, own in columns.items() if not problem.start[own].any()}
+        self.new = {name: own for name, own in columns.items() if not problem.initial[own].any()}
 
     def tuning(self, tuner: str) -> Tuning:
         """Return the settings of a tuner with the seed of the case."""
@@ -82,8 +82,8 @@ def with_features(problem: Problem, columns: dict[str, np.ndarray]) -> Problem:
     lower, upper = (
         np.append(bound, np.full(count, end)) for bound, end in zip(problem.bounds(), (-np.inf, np.inf), strict=True)
     )
-    start = np.append(problem.start, np.zeros(count))
-    return replace(problem, candidates=wider, start=start, lower=lower, upper=upper)
+    initial = np.append(problem.initial, np.zeros(count))
+    return replace(problem, candidates=wider, initial=initial, lower=lower, upper=upper)
 
 
 def sampled(case: Case, sentences: int, draw: int) -> Case:

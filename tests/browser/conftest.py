@@ -121,7 +121,7 @@ def write_page(explored: Explored, path: Path) -> Path:
         chunks.add(listed, Ranking(candidates, model.scores(candidates)), reasons.get(candidates.sentence, ()))
     chunks.finish()
     evaluation = evaluate(explored.systems, reranked.references, facts=find_in_list.facts)
-    sections = [Section("title", [["worth " * 10] * 12] * 2, ["note " * 40])]
+    sections = [Section("title", [["header " * 10] * 12] * 2, ["text " * 40])]
     name = "the <set>"
     above = overview(name, "BLEU rises.", evaluation, [], sections, [FIGURE] * 3)
     columns = index(reranked, MeasuredEstimates("BLEU", explored.estimates), explored.changes, chunks.chunk_numbers)
@@ -157,6 +157,14 @@ def long(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     attention = {(0, MOSES): {"a": made_up(0, source, target)}}
     return write_page(Explored(folder / "list", changed, explored.estimates, attention), folder / "report.html")
+
+
+@pytest.fixture(scope="session")
+def small_weights(explored: Explored, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report page of weights so small that all contributions are rounded to zero."""
+    weights = {name: tuple(value / 10_000 for value in row) for name, row in explored.reranked.weights.items()}
+    small = replace(explored, reranked=replace(explored.reranked, weights=weights))
+    return write_page(small, tmp_path_factory.mktemp("small") / "report.html")
 
 
 @pytest.fixture(scope="session")

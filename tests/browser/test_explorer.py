@@ -206,7 +206,7 @@ def test_sentences_opened_before_do_not_change_the_view(browse: Browse, explored
     opened(browser, changed)
     browser.execute_script("return new Promise((wait) => setTimeout(wait, 500))")
     assert len(browser.find_elements(BY, ".candidates")) == 1
-    assert texts(browser, ".switch [aria-pressed=true]") in ([], [RERANKED])
+    assert texts(browser, ".switch [aria-pressed=true]") == [RERANKED]
 
 
 def test_html_in_the_list_is_escaped(browse: Browse) -> None:
@@ -341,11 +341,13 @@ def test_candidates_fit_into_a_narrow_window_and_on_paper(browse: Browse, report
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_numbers_rounded_to_zero_have_no_sign(browse: Browse) -> None:
+def test_numbers_rounded_to_zero_have_no_sign(browse: Browse, explored: Any, small_weights: Path) -> None:
     """The function `signed` is internal to the page's module, so only displayed values can be checked."""
-    browser = browse("#s3")
-    opened(browser, 3)
-    shown = [*texts(browser, ".reason b"), *texts(browser, ".candidates td")]
+    change = next(each for each in explored.changes if {part > 0 for _, part in each.reasons if part} == {True, False})
+    browser = browse(f"#s{change.sentence}", path=small_weights)
+    opened(browser, change.sentence)
+    assert texts(browser, ".reason b") == ["0.00"] * len(change.reasons)
+    shown = texts(browser, ".candidates td")
     assert not [number for number in shown if re.fullmatch("[+\N{MINUS SIGN}]0[.]0*", number)]
 
 

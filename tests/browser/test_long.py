@@ -18,7 +18,7 @@ from moses_io.files.text import read_lines
 from rerank.experiment.file import read_experiment
 from rerank.experiment.run import run_experiment
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:the new features")]
+pytestmark = pytest.mark.slow
 
 Browse = Callable[..., Any]
 
@@ -66,8 +66,8 @@ class Long(NamedTuple):
 
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of a file, compressed or not."""
-    packed = path.with_name(f"{path.name}.gz")
-    with gzip.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open(encoding="utf-8") as stream:
+    gz = path.with_name(f"{path.name}.gz")
+    with gzip.open(gz, "rt", encoding="utf-8") if gz.exists() else path.open(encoding="utf-8") as stream:
         yield from stream
 
 

@@ -12,9 +12,11 @@ import pytest
 from features.cache import AT_ONCE, FILE, Cache, Journal
 from features.feature import Sentence
 from features.groups import Group
+from features.request import parse_requests
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_output
 from moses_io.nbest import read_hypotheses
+from rerank.reranker.folder import write_folder
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -98,3 +100,53 @@ def test_cached_values_depend_on_how_links_are_numbered(tmp_path: Path) -> None:
     assert journal.values(Group([sentence], np.array([0]))) == values
     for other in (False, None):
         assert journal.values(Group([replace(sentence, counts_marks=other)], np.array([0]))) is None
+
+
+@pytest.fixture
+def small_cache(command: Command, small: Callable[..., Path], models: dict[str, Path]) -> Path:
+    """A folder with lists, and a cache in which each candidate has the log-probability -1.5."""
+    folder = small(pairs=5, sentences=5, candidates=3)
+    for name in ("dev", "test"):
+        score = ("score", folder / f"{name}.nbest", "--source", folder / f"{name}.de", "--output", folder / "scored")
+        options = ("--feature", f"N=neural:{models['forward']}", "--device", "cpu", "--cache", folder / "cache")
+        assert command(*score, *options)[0] == 0
+    with sqlite3.connect(folder / "cache" / FILE) as database:
+        keys = [key for (key,) in database.execute("SELECT key FROM scores")]
+    database.close()
+    Cache(str(folder / "cache")).store(dict.fromkeys(keys, np.float64(-1.5).tobytes()))
+    return folder
+
+
+def scores_of(path: Path) -> set[tuple[float, ...]]:
+    """Return the different values of the feature N in a list."""
+    return {dict(hypothesis.dense)["N"] for hypothesis in read_hypotheses(str(path))}
+
+
+def test_apply_takes_scores_from_the_cache(
+    command: Command, small_cache: Path, models: dict[str, Path], tmp_path: Path
+) -> None:
+    weights = tmp_path / "weights.ini"
+    weights.write_text((small_cache / "moses.ini").read_text() + "N= 0.1\n")
+    write_folder(tmp_path / "reranker", parse_requests([f"N=neural:{models['forward']}"]), str(weights), "")
+    apply = ("apply", tmp_path / "reranker", small_cache / "test.nbest", "--source", small_cache / "test.de")
+    options = ("--device", "cpu", "--nbest", tmp_path / "best")
+    for cache, cached in ((("--cache", small_cache / "cache"), True), ((), False)):
+        status, _, err = command(*apply, *options, *cache)
+        assert status == 0, err
+        assert (scores_of(tmp_path / "best") == {(-1.5,)}) == cached
+
+
+def test_run_takes_scores_from_the_cache(command: Command, small_cache: Path, models: dict[str, Path]) -> None:
+    experiment = small_cache / "experiment.toml"
+    sets = {
+        name: f'{{ source = "{name}.de", reference = "{name}.en", nbest = "{name}.nbest" }}' for name in ("dev", "test")
+    }
+    experiment.write_text(
+        'output = "work"\ninitial_weights = "moses.ini"\ntrain = { source = "train.de", target = "train.en" }\n'
+        f'dev = {sets["dev"]}\ntest = {sets["test"]}\n[features]\nN = "neural:{models["forward"]}"\n'
+        '[tuning]\ntuner = "kbmira"\niterations = 1\nruns = 1\nfolds = 0\n[report]\nablation = false\n'
+    )
+    status, _, err = command("run", experiment, "--device", "cpu", "--cache", small_cache / "cache")
+    assert status == 0, err
+    for name in ("dev", "test"):
+        assert scores_of(small_cache / "work" / f"{name}.nbest.gz") == {(-1.5,)}

@@ -1,11 +1,6 @@
-import bz2
-import gzip
 import itertools
-import lzma
-import math
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +9,9 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.language_model import check_header
 from features.models.tables import VALUES
-from features.request import FeatureRequest, group_by_models, parse_requests
+from features.request import FeatureRequest
 from features.table import FEATURES
-from moses_io.files.errors import InputError
 from moses_io.files.text import read_lines, tokens
 from moses_io.hypothesis import parse_line
 from moses_io.nbest import read_nbest
@@ -131,144 +124,3 @@ def test_no_feature_is_constant_on_the_sample(
     apart = np.any([part.std(axis=0) > 1e-9 for part in np.split(values, ends)], axis=0)
     wanted = {"numbers": [False], "kenlm": [True, False]}
     assert apart.tolist() == wanted.get(kind, [True] * len(apart))
-
-
-def test_length_counts_tokens() -> None:
-    assert values_of(load("length")).tolist() == [[6], [2], [0], [9]]
-
-
-def test_kenlm_gives_natural_logarithms_and_counts_unknown_words(tmp_path: Path) -> None:
-    arpa = tmp_path / "tiny.arpa"
-    arpa.write_text(ARPA)
-    values = values_of(load("kenlm", str(arpa)), [Sentence(0, (), (("a",), ("b",), (), ("a", "a\u00a0b")))])
-    log10 = [-0.1 - 0.2, -0.5 - 2 - 1, -0.5 - 1, -0.1 - 0.25 - 2 - 1]
-    np.testing.assert_allclose(values[:, 0], np.array(log10) * math.log(10), atol=1e-5)
-    assert values[:, 1].tolist() == [0, 1, 0, 1]
-
-
-def test_a_file_that_is_not_a_language_model_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no model\n")
-    for missing in ("nowhere", "x" * 300):  # no file has a name of more than 255 bytes
-        with pytest.raises(InputError, match=f"{missing}: no such language model"):
-            load("kenlm", missing)
-    for content, reason in (
-        (ARPA.encode().replace(b"\\2-grams", b"\xff\xfe"), "'bytes that are not UTF-8'"),
-        (ARPA.encode()[:-60], "'"),
-        (b"mmap lm http://kheafield.com/code format version 5\n\0" + bytes(99), '"File looks like it should be loaded'),
-    ):
-        (tmp_path / "text").write_bytes(content)
-        with pytest.raises(InputError, match=f"text: not a language model that KenLM can read: {reason}") as caught:
-            load("kenlm", str(tmp_path / "text"))
-        assert len(str(caught.value).replace(str(tmp_path), "")) < 150
-
-
-COUNT = "expected 'ngram {}=N' with a number of n-grams{}, found '{}'"
-HEADERS = [
-    (b"no model\n", 1, r"expected \data\, found 'no model'"),
-    (b"\n# comment\n\xff\xfe\n", 3, r"expected \data\, found '\udcff\udcfe'"),
-    (b"", 1, "the file ends before its n-grams"),
-    (b"\\data\\\nngram 1=4\n", 2, "the file ends before its n-grams"),
-    (b"\\data\\\nngram 1=-5\nngram 2=2\n\n", 2, COUNT.format(1, ", at least 1", "ngram 1=-5")),
-    (b"\\data\\\r\nngram 1=4\r\nngram 2=-2\r\n\r\n", 3, COUNT.format(2, "", "ngram 2=-2")),
-    (b"\\data\\\nngram 1=0\nngram 2=2\n\n", 2, COUNT.format(1, ", at least 1", "ngram 1=0")),
-    (b"\\data\\\nngram 1=4\nngram 2=x\n\n", 3, COUNT.format(2, "", "ngram 2=x")),
-    (b"\\data\\\nngram 1=4\nngram 2=1e9\n\n", 3, COUNT.format(2, "", "ngram 2=1e9")),
-    (b"\\data\\\nngram 2=2\nngram 1=4\n\n", 2, COUNT.format(1, ", at least 1", "ngram 2=2")),
-    (b"\\data\\\nngram 1=4\nngram 3=2\n\n", 3, COUNT.format(2, "", "ngram 3=2")),
-    (b"\\data\\\nngram 1=4\n\\1-grams:\n", 3, COUNT.format(2, "", "\\\\1-grams:")),
-    (b"\\data\\\nngram 1=999\nngram 2=2\n\n", 2, "fit into the file, found 999 of order 1 in 30 bytes"),
-    (b"\\data\\\nngram 1=2\nngram 2=%d\n\n" % 2**63, 3, f"found {2**63} of order 2 in 46 bytes"),
-]
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-@pytest.mark.parametrize(("content", "line", "message"), HEADERS)
-def test_wrong_headers_of_arpa_files_are_errors(
-    content: bytes, line: int, message: str, pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
-    """The check comes before KenLM, which crashes on negative counts and allocates 10^20 bytes for the last header."""
-    path = tmp_path / "lm.arpa"
-    path.write_bytes(pack(content))
-    with pytest.raises(InputError) as caught:
-        load("kenlm", str(path))
-    assert f"{path}:{line}: not a language model that KenLM can read: " in str(caught.value)
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-@pytest.mark.parametrize(
-    "content",
-    [
-        ARPA,
-        ARPA.replace("\n", "\r\n"),
-        f"\n# comment\n{ARPA}",
-        ARPA.replace("1=4", "  1=    4 "),
-        ARPA.replace("2=2\n", "2=2\nngram 3=0\n").replace("\\end", "\\3-grams:\n\n\\end"),
-    ],
-)
-def test_variants_of_the_arpa_format_are_read(content: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    (tmp_path / "lm.arpa").write_bytes(pack(content.encode()))
-    values = values_of(load("kenlm", str(tmp_path / "lm.arpa")), [Sentence(0, (), (("a",),))])
-    np.testing.assert_allclose(values[0], [-0.3 * math.log(10), 0], atol=1e-5)
-
-
-def test_the_check_of_n_gram_counts_accepts_the_shortest_lines(tmp_path: Path) -> None:
-    """The shortest line has four bytes: a one-digit probability, a tab, a character and the line end."""
-    words = "".join(f"0\t{letter}\n" for letter in "abcdefghijklmnopqrstuvwxyz" * 40)
-    (tmp_path / "lm.arpa").write_text(f"\\data\\\nngram 1={26 * 40}\n\n{words}")
-    check_header(str(tmp_path / "lm.arpa"))
-
-
-def test_a_missing_package_kenlm_is_an_error_of_feature_kenlm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kenlm", None)
-    with pytest.raises(InputError, match=r"feature 'kenlm' needs the package kenlm, .*pip install kenlm-ex"):
-        load("kenlm", "x")
-
-
-def test_requests_are_parsed() -> None:
-    (named,) = parse_requests(["L=lexical:a\nb.f2e"])
-    assert (named.label, named.parts) == ("L", ["a\nb.f2e"])
-    assert parse_requests(["NMT=neural:a/b:c", "length", "kenlm:x", "Length1=length", "length"]) == [
-        FeatureRequest("NMT", "neural", "a/b:c"),
-        FeatureRequest("Length0", "length", ""),
-        FeatureRequest("KenLM0", "kenlm", "x"),
-        FeatureRequest("Length1", "length", ""),
-        FeatureRequest("Length2", "length", ""),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["lenght"], "unknown feature 'lenght'. Did you mean 'length'?"),
-        (["NMT_fwd=length"], "label 'NMT_fwd': expected a letter, then letters and digits"),
-        (["1x=length"], "label '1x'"),
-        (["=length"], "label ''"),
-        (["A=length", "A=length"], "label 'A' is given to two features"),
-        (["neural"], "feature 'neural': expected neural:DIR"),
-        (["copied:3"], "feature 'copied:3': expected copied"),
-        (["A=nowhere.module:Class"], "unknown feature 'nowhere.module:Class': no "),
-        (["A=nowhere.module:Class"], "/nowhere/module.py, and no such module is installed. Known: neural, "),
-        (["neurall:models"], "/neurall.py, and no such module is installed. Did you mean 'neural'?"),
-        (["lexica:lex.f2e"], "/lexica.py, and no such module is installed. Did you mean 'lexical'?"),
-        (["string:digits"], "unknown feature 'string:digits': "),
-        (["time:Clock"], "unknown feature 'time:Clock': time has no class 'Clock' with __call__"),
-        ([f"{'A' * 101}=length"], "expected a letter, then letters and digits, at most 100"),
-        (["Rest=length"], "label 'Rest': Rest, Rest0 … are reserved for the feature rest"),
-    ],
-)
-def test_wrong_requests_are_errors(texts: list[str], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_requests(texts)
-    assert message in str(caught.value)
-
-
-def test_requests_for_the_same_models_are_grouped() -> None:
-    requests = ["A=neural:f", "L=length", "B=neural:b", "M=ensemble:f,b", "C=neural:g", "G=agreement:f,b", "K=links:f"]
-    labels = [[request.label for request in group] for group in group_by_models(parse_requests(requests))]
-    assert labels == [["A", "B", "G", "K"], ["L"], ["M"], ["C"]]
-
-
-def test_importing_the_table_of_features_does_not_import_torch() -> None:
-    code = "import sys, features.feature, features.table; assert not {'torch', 'kenlm'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)

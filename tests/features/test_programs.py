@@ -3,6 +3,8 @@
 import gc
 import os
 import re
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -51,7 +53,7 @@ def test_the_last_line_may_lack_a_line_end(command: Command, write: Write) -> No
     [
         ("exit 3", "exit status 3"),
         ("kill -9 $$", "exit status -9"),
-        ("echo 1", "1 lines of numbers for 3"),
+        ("echo 1", "expected 3 lines, one per candidate, found 1"),
         ("echo a", "'a'"),
         ("yes 1", "more than 3 lines for 3 candidates"),
         ("cat /dev/zero", "line 1 has more than 65536 bytes"),
@@ -176,11 +178,44 @@ def test_a_silent_program_gives_one_warning(
 ) -> None:
     monkeypatch.setattr("features.programs.TIMEOUT", 0.1)
     monkeypatch.setattr("features.programs.SILENCE_TIMEOUT", 0.2)
-    program = RunningProgram("sleep 1; echo 1; sleep 5", warning="does it flush its output?")
+    program = RunningProgram("sleep 1; echo 1; sleep 5", name="my program")
     assert program.ask(b"a\tb\n\n", 1) == ["1"]
-    assert capsys.readouterr().err.count("does it flush its output?") == 1
+    assert capsys.readouterr().err.count("my program: no output for 0 s. The program must flush") == 1
 
 
 def test_a_server_that_does_not_print_numbers_is_an_error(command: Command, write: Write) -> None:
     status, _, err = score(command, write, "Mine=server:grep --line-buffered .")
     assert (status, "feature 'server:grep --line-buffered .': line 1: expected numbers, found" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ended_by"),
+    [("command", signal.SIGKILL), ("server", signal.SIGKILL), ("command", signal.SIGTERM), ("server", signal.SIGINT)],
+)
+def test_programs_end_with_the_command(write: Write, tmp_path: Path, kind: str, ended_by: signal.Signals) -> None:
+    """Child processes of the program also end. The signal is sent only to `moses-rerank`."""
+    write("src", "x\ny\n")
+    write("list", LIST)
+    script = "sleep 100 & echo $$ $! > pids.new; mv pids.new pids; wait"
+    words = ["score", "list", "--source", "src", "--feature", f"Mine={kind}:{script}", "--output", "out"]
+    process = subprocess.Popen([sys.executable, "-m", "rerank.cli", *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    until((tmp_path / "pids").exists)
+    pids = (tmp_path / "pids").read_text().split()
+    assert [is_running(pid) for pid in pids] == [True, True]
+    process.send_signal(ended_by)
+    process.wait(60)
+    until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds, for at most a minute."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(pid: str) -> bool:
+    """Return whether the process exists and is not a zombie."""
+    status = content(Path(f"/proc/{pid}/stat"))
+    return bool(status) and status.rpartition(")")[2].split()[0] != "Z"

@@ -41,3 +41,22 @@ def test_the_digest_of_pairs_equals_the_digest_of_their_lines(sentences: list[li
     lines = "".join(f"{' '.join(left)}\t{' '.join(right)}\n" for left, right in pairs)
     assert pairs.digest is not None
     assert pairs.digest.digest() == hashlib.sha256(lines.encode("utf-8", "surrogateescape")).digest()
+
+
+FEW = [["a", "b", "a"], [], ["c"]]
+MORE = [["d", "a"], ["c"], []]
+
+
+def test_sentences_with_other_words_are_joined() -> None:
+    both = Sentences.of(FEW).joined(Sentences.of(MORE))
+    assert list(both) == FEW + MORE and both.words == ["a", "b", "c", "d"]
+
+
+def test_a_word_is_inserted_before_each_sentence() -> None:
+    for word in ("a", "new"):
+        assert list(Sentences.of(FEW).with_first_word(word)) == [[word, *sentence] for sentence in FEW]
+
+
+def test_pairs_are_repeated() -> None:
+    pairs = TokenPairs.of(zip(FEW, MORE, strict=True))
+    assert list(pairs.repeated(3)) == 3 * list(pairs) and pairs.repeated(1) is pairs

@@ -58,7 +58,7 @@ def test_links_are_written_in_order(write: Write) -> None:
         ("0-0\n\n0-0\n", "gdfa:3: the link 0-0 is outside a sentence pair of 1 and 0 words"),
         ("0-0\n\n", "gdfa has 2 lines, the corpus has 3"),
         ("", "gdfa has 0 lines, the corpus has 3"),
-        ("\n\n\n\n", "gdfa:4: expected 3 lines, as the corpus has"),
+        ("\n\n\n\n", "gdfa:4: more lines than the corpus, which has 3"),
     ],
 )
 def test_wrong_alignments_of_a_corpus_are_errors(write: Write, text: str, message: str) -> None:

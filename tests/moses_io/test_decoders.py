@@ -183,9 +183,9 @@ def test_other_files_are_not_recognized(text: str) -> None:
 def test_initial_weights(write: Write) -> None:
     path = write("list", EXAMPLES["marian"])
     convert(str(path), str(path.with_name("output")), weights=str(path.with_name("weights.ini")))
-    weights = read_weights(str(path.with_name("weights.ini")))
     assert path.with_name("weights.ini").read_text() == "# initial weights\n\n[weight]\nScore= 1\nF0= 0\nF1= 0\n"
-    assert weights
+    weights = read_weights(str(path.with_name("weights.ini")))
+    assert weights == {"Score": (1.0,), "F0": (0.0,), "F1": (0.0,)}
 
 
 def test_marian_with_alignment_and_word_scores(write: Write) -> None:
@@ -258,9 +258,9 @@ def test_rare_features_of_a_large_model_are_omitted(write: Write) -> None:
 
 def test_a_wanted_feature_that_equals_the_score_by_chance_is_written(write: Write) -> None:
     dev = write("dev", "0 ||| a b ||| F0= -4 ||| -2\n")
-    convert(str(dev), str(dev.with_name("dev.nbest")), form="marian")
+    convert(str(dev), str(dev.with_name("dev.nbest")), format_name="marian")
     test = write("test", "0 ||| a ||| F0= -2 ||| -2\n")
-    done = convert(str(test), str(test.with_name("again")), form="marian", like=str(dev.with_name("dev.nbest")))
+    done = convert(str(test), str(test.with_name("again")), format_name="marian", like=str(dev.with_name("dev.nbest")))
     assert test.with_name("again").read_text() == "0 ||| a ||| Score= -2 F0= -2 ||| -2\n"
     assert (done.absent, done.left_out) == ([], 0)
 
@@ -276,9 +276,8 @@ def test_convert_with_the_features_of_another_list(write: Write) -> None:
     )
     assert done.left_out == 1
     with pytest.raises(InputError, match="test: no feature Score, expected a list that `convert` wrote"):
-        convert(
-            str(test), str(test.with_name("again")), like=str(write("test", "0 ||| a ||| A= 1 ||| 1\n")), form="cdec"
-        )
+        like = str(write("test", "0 ||| a ||| A= 1 ||| 1\n"))
+        convert(str(test), str(test.with_name("again")), like=like, format_name="cdec")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +318,7 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
         ("0 ||| a ||| ||| b ||| lm=1 ||| -8\n", "cdec", "list:1: expected 4 to 5 fields between '|||', found 6"),
         ("0 ||| a ||| -inf ||| lm=1\n", "travatar", "list:1: not finite (-inf)"),
         ("\u00b2 ||| a ||| lm=1 ||| -8\n", "cdec", "list:1: expected a sentence id, found '\u00b2'"),
-        ("-0.5 ||| a ||| b\n", "ctranslate2", "expected equally many for each sentence"),
+        ("-0.5 ||| a ||| b\n", "ctranslate2", "expected the same number for each sentence"),
         ("H-1\t-1\n", "fairseq", "list:1: expected H-ID, a score and a text, separated by tabs"),
         ("P-1\t-1\n", "fairseq", "list:1: P-1 without H-1 before it"),
         ("H-1\t-inf\ta\n", "fairseq", "list:1: not finite (-inf)"),
@@ -339,7 +338,7 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
         ('{"hypotheses": ["a\\ud83d"], "scores": [1]}\n', "ctranslate2-json", "list:1: expected a text, found"),
         ('{"hypotheses": ["a"]}\n', "ctranslate2-json", "expected a list of translations or scores, found 'None'"),
         ("a\nb\n", "opennmt-py", "list:1: expected a text, a tab and a score. Translate with -with_score"),
-        ("-1 ||| a\n" * 3, "", "list: 3 lines for 2 source sentences, expected equally many"),
+        ("-1 ||| a\n" * 3, "", "list: 3 lines for 2 source sentences, expected the same number"),
         ("-1\n-1\n", "ctranslate2", "list:1: expected 2 to 4 fields between '|||', found 1"),
     ],
 )
@@ -362,8 +361,7 @@ def test_from_convert_to_rerank(write: Write, command: Callable[..., tuple[int, 
     words = ["convert", path, "--output", output, "--weights", weights, "--format", form]
     status, _, errors = command(*words, "--source", source)
     assert status == 0 and f"{form}: " in errors
-    labels = [line.partition("=")[0] for line in weights.read_text().splitlines()]
-    chosen = {label: number / 4 for number, label in enumerate(labels, start=1)}
+    chosen = {label: number / 4 for number, label in enumerate(read_weights(str(weights)), start=1)}
     weights.write_text("".join(f"{label}= {weight}\n" for label, weight in chosen.items()))
     words = ["rerank", output, "--weights", weights, "--sentences", 30, "--on-missing", "blank", "--nbest", ranked]
     assert command(*words)[0] == 0

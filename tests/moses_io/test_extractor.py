@@ -31,15 +31,16 @@ def test_features_of_the_extractor(write: Write) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("FEATURES_TXT_BEGIN_0 0", "FEATURES_BIN_BEGIN_0 0", "f:1: expected FEATURES_TXT_BEGIN_0"),
-        ("-3.5 ", "", "f:2: expected 4 numbers, found 3"),
+        ("FEATURES_TXT_BEGIN_0 0", "FEATURES_BIN_BEGIN_0 0", r"f:1: expected 'FEATURES_TXT.*\. Run .* without -b$"),
+        ("FEATURES_TXT_BEGIN_0 0", "x 0", "f:1: expected 'FEATURES_TXT_BEGIN_0 ID CANDIDATES VALUES …'$"),
+        ("-3.5 ", "", "f:2: expected 4 dense values, found 3"),
         ("TM0_0 TM0_1 \n0 ", "TM0_0 \n0 ", "f:1: expected 4 names, found 3"),
         ("-3.5", "x", "f:2: expected a number, found 'x'"),
-        ("BEGIN_0 0 2", "BEGIN_0 0 1", "f:1: expected 1 candidates and FEATURES_TXT_END_0"),
-        ("0 0 0 1e-05 \nFEATURES_TXT_END_0\n", "", "f:5: expected 1 candidates and FEATURES_TXT_END_0"),
-        ("BEGIN_0 0 2", "BEGIN_0 0 ²", "f:1: expected FEATURES_TXT_BEGIN_0"),
-        ("BEGIN_0 0 2", f"BEGIN_0 0 {'9' * 5000}", "f:1: expected FEATURES_TXT_BEGIN_0"),
-        ("BEGIN_0 0 2", "BEGIN_0 0 0", "f:1: expected FEATURES_TXT_BEGIN_0"),
+        ("BEGIN_0 0 2", "BEGIN_0 0 1", "f:1: expected 1 candidate and FEATURES_TXT_END_0"),
+        ("0 0 0 1e-05 \nFEATURES_TXT_END_0\n", "", "f:5: expected 1 candidate and FEATURES_TXT_END_0"),
+        ("BEGIN_0 0 2", "BEGIN_0 0 ²", "f:1: expected 'FEATURES_TXT_BEGIN_0"),
+        ("BEGIN_0 0 2", f"BEGIN_0 0 {'9' * 5000}", "f:1: expected 'FEATURES_TXT_BEGIN_0"),
+        ("BEGIN_0 0 2", "BEGIN_0 0 0", "f:1: expected 'FEATURES_TXT_BEGIN_0"),
     ],
 )
 def test_faulty_files_are_errors(write: Write, old: str, new: str, message: str) -> None:

@@ -58,7 +58,7 @@ def test_sentences_without_gold_links_are_ignored(write: Write) -> None:
         ("0-0\n1 1 1 S\n", 0, "gold:2: expected links such as '3-4 3p5', or sentence, source word, target word and S"),
         ("0-0:X\n", 0, "found '0-0:X'"),
         ("0p0:S\n", 0, "found '0p0:S'"),
-        ("1-1 1-0\n", 1, "gold:1: the link 1-0 has word 0, the first one is 1"),
+        ("1-1 1-0\n", 1, "gold:1: the link 1-0 has index 0, but word indices start at 1"),
         ("1 1 1 S\n0-0\n", 0, "gold:2: expected links such as"),
         ("1 1 1 S\n1 1\n", 0, "found '1 1'"),
         ("1 1 1 S\n1 1 -1\n", 0, "found '1 1 -1'"),

@@ -58,7 +58,7 @@ def test_parsing_does_not_depend_on_the_previous_line(before: bytes) -> None:
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 def test_a_line_is_written_back_unchanged(line: bytes) -> None:
-    assert parse_line(line, 1).line == line
+    assert with_features(parse_line(line, 1), []) == line
 
 
 def test_dense_and_sparse_features() -> None:
@@ -106,21 +106,25 @@ def test_text_and_total() -> None:
         (b"1_0 ||| a ||| LM0= 1\n", "expected a sentence id"),
         (b"0 ||| a ||| LM0= nan\n", "feature 'LM0': not finite (nan)"),
         (b"0 ||| a ||| LM0= 1 -inf\n", "feature 'LM0': not finite (-inf)"),
-        (b"0 ||| a ||| LM0= 1e999\n", "feature 'LM0': '1e999' is larger than 3.4e+38, the largest number of Moses"),
-        (b"0 ||| a ||| LM0= -1e308\n", "feature 'LM0': '-1e308' is larger than 3.4e+38"),
+        (b"0 ||| a ||| LM0= 1e999\n", "feature 'LM0': the absolute value of '1e999' exceeds 3.4e+38"),
+        (b"0 ||| a ||| LM0= -1e308\n", "'-1e308' exceeds 3.4e+38, the limit of float32 in Moses"),
         (b"9" * 5000 + b" ||| a ||| LM0= 1\n", f"expected a sentence id, found '{'9' * 80}'…"),
         (b"0 ||| a ||| \x1b[2J= x\n", r"feature '\x1b[2J': expected a number, found 'x'"),
         ("0 ||| a ||| LM0= \u202e1\n".encode(), r"expected a number, found '\u202e1'"),
         (b"0 ||| a ||| LM0= 1,5\n", "feature 'LM0': expected a number, found '1,5'"),
         (b"0 ||| a ||| LM0= 0x10\n", "expected a number, found '0x10'"),
         (b"0 ||| a ||| LM0= 1_0\n", "expected a number, found '1_0'"),
-        (b"0 ||| a ||| a_b=1.5\n", "expected a number, found 'a_b=1.5'"),
+        (b"0 ||| a ||| a_b=1.5\n", "expected features such as 'LM0= -2.5', found 'a_b=1.5'"),
         (b"0 ||| a ||| LM0= 1 = 2\n", "a '=' without a feature name before it"),
         (b"0 ||| a ||| LM0= TM0= 1\n", "feature 'LM0' has no value"),
         (b"0 ||| a ||| LM0= 1 TM0= 1 LM0= 2\n", "feature 'LM0' occurs twice"),
         (b"0 ||| a ||| x_y= 1 x_y= 2\n", "feature 'x_y' occurs twice"),
         (b"0 ||| a ||| d: 0 3: -3\n", "feature 'd': expected a number, found '3:'"),
-        (b"0 ||| a ||| b ||| LM0= 1\n", "expected a number, found 'b'"),
+        (b"0 ||| a ||| b ||| LM0= 1\n", "third field: expected features such as 'LM0= -2.5', found 'b'"),
+        (b"0 ||| a ||| LM0=-2.5\n", "third field: expected features such as 'LM0= -2.5', found 'LM0=-2.5'"),
+        (b"0 ||| a ||| lm0: -2.5\n", "third field: expected features such as 'LM0= -2.5', found 'lm0:'"),
+        (b"0 ||| a ||| 1 nan\n", "third field: not finite (nan)"),
+        (b"0 ||| a ||| 1 1e999\n", "third field: the absolute value of '1e999' exceeds 3.4e+38"),
     ],
 )
 def test_wrong_lines_are_errors(line: bytes, message: str) -> None:

@@ -86,8 +86,8 @@ def test_values_are_taken_from_the_first_list_that_has_them(write: Write) -> Non
     three = "0 ||| b b ||| F= 4 G= 5\n0 ||| a ||| F= 6 G= 7\n0 ||| a ||| F= 8 G= 9\n"
     assert merged(write, one, two, three) == [
         "0 ||| a ||| F= 1 G= 7 FromA= 1 FromB= 0 FromC= 1",
-        "0 ||| b  b ||| F= 4 G= 2 FromA= 0 FromB= 1 FromC= 1 ||| ",
-        "0 ||| c ||| F= 1 G= 3 FromA= 0 FromB= 1 FromC= 0 ||| ",
+        "0 ||| b  b ||| F= 4 G= 2 FromA= 0 FromB= 1 FromC= 1",
+        "0 ||| c ||| F= 1 G= 3 FromA= 0 FromB= 1 FromC= 0",
     ]
 
 
@@ -138,13 +138,12 @@ def test_wrong_sets_of_lists_are_errors(lists: dict[str, str], message: str) -> 
     assert str(caught.value) == message
 
 
-def test_pipes_and_decreasing_ids(write: Write, tmp_path: Path) -> None:
+def test_a_list_from_a_pipe(write: Write, tmp_path: Path) -> None:
+    """Its ids decrease, and the other list ends with an empty line."""
     first, second = "".join(MOSES), "".join(BEAM)
     expected = merged(write, first + "\n", second)
-    falling = "".join(BEAM[2:] + BEAM[:2])
-    assert merged(write, first, falling) == expected
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(falling,))
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("".join(BEAM[2:] + BEAM[:2]),))
     writer.start()
     merge_lists({"A": str(tmp_path / "A"), "B": str(tmp_path / "pipe")}, str(tmp_path / "out.gz"))
     writer.join()
@@ -157,6 +156,13 @@ def test_any_order_of_ids_gives_the_same_merged_list(write: Write, order: tuple[
     other = "".join(f"{sentence} ||| y ||| G= 1\n" for sentence in range(3))
     expected = merged(write, "".join(lines), other)
     assert merged(write, "".join(lines[sentence] for sentence in order), other) == expected
+
+
+def test_no_empty_total_is_added_to_lists_without_totals(write: Write) -> None:
+    assert merged(write, "0 ||| a ||| F= 1\n", "0 ||| b ||| F= 2\n") == [
+        "0 ||| a ||| F= 1 FromA= 1 FromB= 0",
+        "0 ||| b ||| F= 2 FromA= 0 FromB= 1",
+    ]
 
 
 def test_a_no_break_space_does_not_separate_tokens(write: Write) -> None:

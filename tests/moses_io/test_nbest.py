@@ -61,7 +61,7 @@ def test_gaps_and_decreasing_ids_are_valid_and_repeated_ids_are_errors(tmp_path:
     assert [sentence_list.sentence for sentence_list in read_nbest(str(path))] == [3, 9, 4, 5, 0]
     with path.open("a") as stream:
         stream.write("4 ||| a ||| L= 1\n")
-    with pytest.raises(InputError, match=r":7: sentence 4 comes again after others.*--regroup"):
+    with pytest.raises(InputError, match=r":7: sentence 4 occurs again after other sentences.*--regroup"):
         list(read_nbest(str(path)))
 
 
@@ -73,7 +73,7 @@ def test_repeated_ids_are_detected_in_any_order(tmp_path_factory: pytest.TempPat
     if len(set(runs)) == len(runs):
         assert [sentence_list.sentence for sentence_list in read_nbest(str(path))] == runs
     else:
-        with pytest.raises(InputError, match="comes again"):
+        with pytest.raises(InputError, match="occurs again"):
             list(read_nbest(str(path)))
 
 
@@ -88,7 +88,7 @@ def test_decreasing_and_shuffled_ids_take_linear_time(shuffled: bool) -> None:
         order.check(sentence)
     assert time.process_time() - start < 3
     for sentence in ids[::1000]:
-        with pytest.raises(Fault, match="comes again"):
+        with pytest.raises(Fault, match="occurs again"):
             order.check(sentence)
 
 
@@ -187,7 +187,7 @@ def test_only_ascii_spaces_around_the_moses_output_are_removed() -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("a\n", r"out has 1 lines, .*source has 2$"), ("a\nb |0-1|\n", "out:2: segmentation marks such as")],
+    [("a\n", r"out has 1 line, .*source has 2$"), ("a\nb |0-1|\n", "out:2: segmentation marks such as")],
 )
 def test_the_moses_output_must_have_one_line_per_sentence(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "out").write_text(content)
@@ -199,6 +199,6 @@ def test_the_moses_output_must_have_one_line_per_sentence(tmp_path: Path, conten
 def test_an_id_outside_the_moses_output_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a\n")
     with pytest.raises(
-        InputError, match=r"list:4: sentence 1 is beyond the output of Moses in .*out, which has 1 lines"
+        InputError, match=r"list:4: sentence 1 is beyond the output of Moses in .*out, which has 1 line"
     ):
         list(read_moses_output(str(tmp_path / "out")).add_to(read_nbest(Lines("list", LIST))))

@@ -1,1 +1,1 @@
-"""Models of COMET, which run in a Python environment of their own."""
+"""Models of COMET, which run in a separate Python environment."""

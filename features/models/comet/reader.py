@@ -1,4 +1,4 @@
-"""Scoring of sentences with a COMET model, by a program in an environment of its own."""
+"""Scoring of sentences with a COMET model, by a program in a separate Python environment."""
 
 import hashlib
 import os

@@ -60,9 +60,9 @@ def _blocks(sentences: Iterator[tuple[str, ...]]) -> Iterator[list[tuple[str, ..
 
 
 def _continue(stream: BinaryIO, identity: bytes) -> int:
-    """Remove everything behind the last whole block of an earlier call. Return the number of translations so far.
+    """Remove everything after the last complete block of an earlier call. Return the number of translations so far.
 
-    If the earlier call had another identity, the first line, nothing is kept.
+    The first line of the file is the identity of the call. If it differs, the whole file is discarded.
     """
     if stream.readline() != identity:
         stream.seek(0)

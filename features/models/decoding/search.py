@@ -83,7 +83,8 @@ def search(
     """Return the best translations of each source by the mean of the models' distributions, the best first.
 
     Args:
-        models: forward models with the same target vocabulary and word order. They may be prepared by `members.fold`.
+        models: forward models with the same target vocabulary and word order. They may be prepared by
+            `preparation.prepare`.
         sources: tokens of the sources.
         limits: maximum number of tokens of each translation. After them only `</s>` is allowed.
         beam: settings of the search.
@@ -147,8 +148,8 @@ def _best_words(log_probs: Tensor, remaining: Integers, size: int, forbidden: li
     """
     for word in forbidden:
         log_probs[:, word] = float("-inf")
-    full = on_device(np.flatnonzero(remaining == 0), log_probs.device)
-    ends = log_probs[full, END]
+    full = on_device(np.flatnonzero(remaining == 0), log_probs.device)  # (n,) prefixes at their length limit
+    ends = log_probs[full, END]  # (n,)
     log_probs[full] = float("-inf")
     log_probs[full, END] = ends
     best, words = log_probs.topk(min(size, log_probs.shape[1]), dim=1)  # (N, size) both
@@ -169,9 +170,8 @@ def _prune(active: _Prefixes, ends: list[list[_End]], longest: Integers, beam: B
     log p only falls with each token. log p / tokens is at most the present log p divided by the maximum number of
     tokens.
     """
-    lowest = [
-        best[-1].value if len(best := _best(each, beam)) == beam.best else -np.inf for each in ends
-    ]  # lowest value among the best ends of each source
+    # lowest value among the best ends of each source
+    lowest = [best[-1].value if len(best := _best(each, beam)) == beam.best else -np.inf for each in ends]
     values = [
         beam.value(log_prob, int(longest[source]) + 1)
         for log_prob, source in zip(active.log_probs.tolist(), active.sources.tolist(), strict=True)

@@ -11,7 +11,7 @@ from features.feature import Resources, Sentence
 from features.models.alignment import word_rows
 from features.models.config import read_config
 from features.models.decoding.search import Beam, Ended, search
-from features.models.device import find_device, is_out_of_memory
+from features.models.device import find_device, process_in_parts
 from features.models.folder import Model
 from features.models.scoring.members import Members
 from features.models.scoring.pairs import encode_target
@@ -81,7 +81,7 @@ class Replacement:
             sentences = [
                 Sentence(each, sources[number], (texts[number][index],)) for each, (number, index) in enumerate(unknown)
             ]
-            attention = score_tree(models, sentences, [], attention=True).attention
+            attention = score_tree(models[:1], sentences, [], attention=True).attention
             for (number, index), rows in zip(unknown, attention, strict=True):
                 source, text = sources[number], texts[number][index]
                 texts[number][index] = self._replaced(source, text, word_rows(models[0], source, text, rows))
@@ -182,24 +182,20 @@ class Translator:
             for first in range(0, len(order), count):
                 yield order[first : first + count], models
 
-    def _together(self, models: list[Model], sources: list[tuple[str, ...]]) -> list[list[Translation]]:
-        """Translate sources together, or each half separately if the memory does not suffice."""
-        limits = [2 * len(models[0].source.encode(source)) + 10 if source else 0 for source in sources]
-        try:
-            ended = search(models, sources, limits, self._beam)
+    def _together(self, models: list[Model], sources: Sequence[tuple[str, ...]]) -> list[list[Translation]]:
+        """Translate sources together, or in parts if the memory does not suffice."""
+
+        def translate(part: Sequence[tuple[str, ...]]) -> list[list[Translation]]:
+            limits = [2 * len(models[0].source.encode(source)) + 10 if source else 0 for source in part]
+            ended = search(models, part, limits, self._beam)
             if not all(ended):
                 raise InputError("no translation has a probability above 0: the model's weights are damaged")
-            return self._worded(models, sources, ended)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        if len(sources) == 1:
-            raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam")
-        middle = len(sources) // 2
-        return [each for part in (sources[:middle], sources[middle:]) for each in self._together(models, part)]
+            return self._worded(models, part, ended)
+
+        return [each for part in process_in_parts(sources, translate, halves_of) for each in part]
 
     def _worded(
-        self, models: list[Model], sources: list[tuple[str, ...]], ended: list[list[Ended]]
+        self, models: list[Model], sources: Sequence[tuple[str, ...]], ended: list[list[Ended]]
     ) -> list[list[Translation]]:
         """Turn tokens into words and replace `<unk>`. Score texts again whose tokens have changed."""
         first = models[0]
@@ -216,7 +212,7 @@ class Translator:
         return tokens[::-1] if self._members.models[0].config.right_to_left else tokens
 
     def _score(
-        self, models: list[Model], sources: list[tuple[str, ...]], log_probs: list[dict[tuple[str, ...], float]]
+        self, models: list[Model], sources: Sequence[tuple[str, ...]], log_probs: list[dict[tuple[str, ...], float]]
     ) -> None:
         """Score the texts that have no log-probability yet (NaN)."""
         new = [tuple(text for text, value in known.items() if math.isnan(value)) for known in log_probs]
@@ -236,6 +232,18 @@ class Translator:
             for text, log_prob in known.items()
         ]
         return sorted(translations, key=lambda each: -each.value)
+
+
+def halves_of(sources: Sequence[tuple[str, ...]]) -> tuple[Sequence[tuple[str, ...]], Sequence[tuple[str, ...]]]:
+    """Return both halves of some sources, for whose translation the memory does not suffice.
+
+    Raises:
+        InputError: there is only one source.
+    """
+    if len(sources) == 1:
+        raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam")
+    middle = len(sources) // 2
+    return sources[:middle], sources[middle:]
 
 
 def _check_direction(folder: str, backward: bool) -> None:

@@ -53,7 +53,7 @@ class Additive(nn.Module):
         return scores if self.fine else scores.squeeze(-1)  # (B, S, K) or (B, S)
 
     def over(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Return scores (B, T, S), computed for a few steps at a time to limit the memory."""
+        """Return scores (B, T, S), a few steps at a time: without gradients this limits the memory."""
         steps = max(1, SLICE // keys.numel())
         return torch.cat([self._scores(part, keys) for part in torch.split(queries, steps, dim=1)], dim=1)  # (B, T, S)
 

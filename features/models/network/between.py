@@ -1,10 +1,14 @@
 """Attention between the bottom layer and the upper layers of the decoder, so that each layer can run over all steps."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
 from features.models.network.attention import Query
-from features.models.network.cells import Cell, Columns, Layer, StepInput, tanh
+from features.models.network.cells import Cell, Columns, Layer, StepInput, full_precision, tanh
 from features.models.network.decoder import Decoder, State, StepOutput
 from features.models.network.source import Source
 from features.models.settings import Architecture
@@ -12,7 +16,10 @@ from features.models.tables import find
 
 
 class Upper(nn.Module):
-    """A recurrent layer above attention. Its input is [c_j; x_j]: the context and the output of the layer below."""
+    """A recurrent layer above attention.
+
+    Its input is [c_j; x_j]: the context, of size K, and the output of the layer below, of size H.
+    """
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
@@ -37,8 +44,23 @@ class Upper(nn.Module):
         weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
         exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels require a single precision
         first = self.cell.to_torch(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
-        outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
+        with full_precision(entering.device), _separate_weights(entering.device):
+            outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
         return outputs
+
+
+@contextmanager
+def _separate_weights(device: torch.device) -> Iterator[None]:
+    """Ignore the warning of cuDNN that weights are not stored together: they are joined in each run.
+
+    On a CPU there is no such warning.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="RNN module weights")
+        yield
 
 
 class AttendBetween(Decoder):
@@ -56,10 +78,8 @@ class AttendBetween(Decoder):
     layer is that of `attend-first`.
     """
 
-    stacked = False
-
     def __init__(self, architecture: Architecture, dropout: float) -> None:
-        super().__init__(architecture, 0, dropout)
+        super().__init__(architecture, 0, dropout, recurrent_layers=1)
         hidden, above = architecture.hidden_size, range(architecture.decoder_layers - 1)
         self.uppers = nn.ModuleList(Upper(architecture, dropout) for _ in above)
         self.word_output = nn.Linear(architecture.embedding_size, hidden, bias=architecture.bias)
@@ -83,7 +103,7 @@ class AttendBetween(Decoder):
         return tanh(steps.top + self.context_output(steps.context) + self.word_output(vectors))  # (…, H)
 
     def run(self, vectors: Tensor, source: Source) -> StepOutput:
-        """Run each layer over all steps. After `members.fold`, run all layers step by step."""
+        """Run each layer over all steps. After `preparation.fuse_context_weights`, run all layers step by step."""
         if not isinstance(self.values, nn.Identity):
             return super().run(vectors, source)
         assert self.attention is not None

@@ -1,6 +1,7 @@
 """Recurrent layers: whole sequences with torch's fused kernels, or single steps with the same weights."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -73,6 +74,15 @@ def multiplied_in(weight: Tensor) -> torch.dtype:
     """Return the precision in which a weight is multiplied: that of autocast, or its own if autocast is off."""
     device_type = weight.device.type
     return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else weight.dtype
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Return a context in which torch's recurrent layers, and the products of their first states, are in float32.
+
+    It has an effect on a GPU only. Autocast would run the layers there in float16, even if its precision is bfloat16,
+    and small gradients would become 0.
+    """
+    return torch.autocast(device.type, enabled=False) if device.type == "cuda" else nullcontext()
 
 
 def product(weight: Tensor, rows: Tensor, bias: Tensor | None) -> Tensor:
@@ -187,10 +197,10 @@ class Recurrence(nn.Module):
     `additional_size`, 0 if it is not used.
     """
 
-    def __init__(self, architecture: Architecture, additional_size: int, dropout: float) -> None:
+    def __init__(self, architecture: Architecture, additional_size: int, dropout: float, layers: int) -> None:
         super().__init__()
         self.cell: Cell = find("cell", architecture.cell)
-        hidden, layers = architecture.hidden_size, architecture.decoder_layers
+        hidden = architecture.hidden_size
         self.stack = self.cell.layers(
             architecture.embedding_size, hidden, layers, dropout=dropout if layers > 1 else 0.0
         )
@@ -228,5 +238,6 @@ class Recurrence(nn.Module):
     def run(self, embedded: Tensor, state: tuple[Layer, ...]) -> Tensor:
         """Return the top layer's outputs (T, B, H) over all steps (T, B, E), only without additional input."""
         first = tuple(torch.stack(tensors) for tensors in zip(*state, strict=True))  # (layers, B, H) each
-        outputs: Tensor = self.stack(embedded, self.cell.to_torch(first))[0]
+        with full_precision(embedded.device):
+            outputs: Tensor = self.stack(embedded, self.cell.to_torch(first))[0]
         return outputs

@@ -1,6 +1,5 @@
 """Decoders: they process the target step by step, and one value carries all state from step to step."""
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import chain
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from features.models.network.attention import Attended, Attention, History, Query
-from features.models.network.cells import Layer, Recurrence, StepInput, tanh
+from features.models.network.cells import Layer, Recurrence, StepInput, full_precision, tanh
 from features.models.network.source import Source
 from features.models.settings import Architecture
 
@@ -37,6 +36,12 @@ class Decoder(nn.Module, ABC):
 
     After a bidirectional encoder the first state is tanh(W_0 backward_1 + b_0) (Bahdanau et al. 2015, without b_0). A
     unidirectional encoder passes on its last state, layer by layer (Sutskever et al. 2014).
+
+    Args:
+        architecture: settings of the network.
+        additional_size: size of the additional input of `Recurrence`.
+        dropout: probability of dropout.
+        recurrent_layers: number of layers in `recurrence`. Default: all layers of the decoder.
     """
 
     attends = True
@@ -44,16 +49,15 @@ class Decoder(nn.Module, ABC):
     """Whether a step needs the state after the previous step, so that shorter prefixes are scored first."""
     readers: tuple[str, ...] = ()
     """Names of the linear layers whose input begins with the context."""
-    stacked = True
-    """Whether `recurrence` holds all recurrent layers, or only the bottom one."""
 
-    def __init__(self, architecture: Architecture, beside: int, dropout: float) -> None:
+    def __init__(
+        self, architecture: Architecture, additional_size: int, dropout: float, recurrent_layers: int | None = None
+    ) -> None:
         super().__init__()
         hidden, layers = architecture.hidden_size, architecture.decoder_layers
         self.attention = Attention(architecture) if self.attends else None
         self.values: nn.Module = nn.Identity()  # maps annotations to the values that a context sums
-        below = architecture if self.stacked else dataclasses.replace(architecture, decoder_layers=1)
-        self.recurrence = Recurrence(below, beside, dropout)
+        self.recurrence = Recurrence(architecture, additional_size, dropout, recurrent_layers or layers)
         self.bridge = nn.Linear(hidden, layers * hidden) if architecture.encoder == "bidirectional" else None
         self.layers = layers
         self.dropout = nn.Dropout(dropout)
@@ -70,7 +74,9 @@ class Decoder(nn.Module, ABC):
         """Return the state before the first step."""
         layers = source.last
         if self.bridge is not None:
-            outputs = torch.tanh(self.bridge(source.last[0][0])).chunk(self.layers, dim=1)  # layers of (B, H)
+            backward = source.last[0][0]  # (B, H)
+            with full_precision(backward.device):
+                outputs = torch.tanh(self.bridge(backward)).chunk(self.layers, dim=1)  # layers of (B, H)
             zeros = (torch.zeros_like(outputs[0]),) * (self.recurrence.cell.num_states - 1)
             layers = tuple((output, *zeros) for output in outputs)
         history = self.attention.start(source) if self.attention else ()
@@ -207,7 +213,7 @@ class AttendAfter(Decoder):
         """Return zeros (B, size of the feed), empty without feed."""
         if self.feed == "none":
             return ()
-        # After `members.fold` a context has the width of `states`, not of an annotation.
+        # After `preparation.fuse_context_weights` a context has the width of `states`, not of an annotation.
         size = self.feed_size if self.feed == "output" else source.states.shape[2]
         return (source.states.new_zeros(len(source.source_length), size),)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from features.models.network.cells import Cell, Layer, columns, product
+from features.models.network.cells import Cell, Layer, columns, full_precision, product
 from features.models.settings import Architecture
 from features.models.tables import find
 
@@ -92,8 +92,9 @@ class BidirectionalEncoder(nn.Module):
         for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             below = self.dropout(states)
             left, right = (self.first(slice(index, index + 1), batch) for index in (2 * layer, 2 * layer + 1))
-            ahead = forwards(below, left)[0]
-            back = _take(backwards(_take(below, order), right)[0], order)  # (B, S, H)
+            with full_precision(embedded.device):
+                ahead = forwards(below, left)[0]  # (B, S, H)
+                back = _take(backwards(_take(below, order), right)[0], order)  # (B, S, H)
             states = torch.cat([ahead, back], dim=-1) * mask.unsqueeze(-1)  # (B, S, 2H)
         return states, ((back[:, 0],),)  # (B, S, 2H), (B, H)
 
@@ -122,10 +123,11 @@ class UnidirectionalEncoder(nn.Module):
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """Encode word vectors (B, S, E); `mask` (B, S) is false on padding."""
         order = _reversal(mask, with_boundaries=False)  # (B, S)
-        below = self.dropout(_take(embedded, order) if self.reverse else embedded)
+        below = self.dropout(_take(embedded, order) if self.reverse else embedded)  # (B, S, E)
         lengths = mask.sum(dim=1).cpu()  # (B,)
         packed = pack_padded_sequence(below, lengths, batch_first=True, enforce_sorted=False)
-        outputs, ends = self.stack(packed, self.first(slice(None), len(mask)))
+        with full_precision(embedded.device):
+            outputs, ends = self.stack(packed, self.first(slice(None), len(mask)))
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=mask.shape[1])  # (B, S, H)
         tensors = ends if self.cell.num_states > 1 else (ends,)
         last = tuple(zip(*(tensor.unbind(0) for tensor in tensors), strict=True))  # for each layer, a tuple of (B, H)
@@ -135,7 +137,7 @@ class UnidirectionalEncoder(nn.Module):
 def _reversal(mask: Tensor, with_boundaries: bool) -> Tensor:
     """Return positions (B, S) that reverse each sentence and leave padding in place.
 
-    With `with_boundaries`, `<s>` and `</s>` are reversed too. Otherwise they keep their positions.
+    With `with_boundaries`, `<s>` and `</s>` are also reversed. Otherwise they keep their positions.
     """
     positions = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)  # (B, S)
     lengths = mask.sum(dim=1, keepdim=True)  # (B, 1)

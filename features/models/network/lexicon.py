@@ -93,6 +93,7 @@ class Lexicon(nn.Module):
         sources, targets, values = sources[order], targets[order], values[order]
         ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # (E,) rank among the entries of the source
         best = ranks < ENTRIES
+        # (source vocabulary size, ENTRIES) both
         words, probabilities = np.zeros(self.words.shape, np.int32), np.zeros(self.words.shape)
         words[sources[best], ranks[best]], probabilities[sources[best], ranks[best]] = targets[best], values[best]
         words[END, 0], probabilities[END, 0] = END, 1.0

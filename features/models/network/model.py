@@ -19,7 +19,7 @@ class TokenScores(NamedTuple):
 
     log_probs: Tensor  # (B, J) natural log of p(t_j | s, t_<j), 0 on padding
     unknown: Tensor  # (B, J) true if t_j is not in the vocabulary
-    attention: Tensor  # (B, J, S) row j is the attention of step j, on `<s>` and `</s>` too, 0 on padding
+    attention: Tensor  # (B, J, S) row j is the attention of step j, also on `<s>` and `</s>`, 0 on padding
     source_mask: Tensor  # (B, S) true on source words
 
 
@@ -116,10 +116,8 @@ class EncoderDecoder(nn.Module):
         """Return the encoded sources (B, S) from the results of the encoder."""
         mask, source_mask = _masks(source)
         source_length = source_mask.sum(dim=1, keepdim=True)  # (B, 1)
-        # An empty source keeps `<s>` and `</s>`: a softmax over no position is NaN.
-        open_to_attention = (
-            mask if self.attends_boundaries else torch.where(source_length > 0, source_mask, mask)
-        )  # (B, S)
+        # (B, S). An empty source keeps `<s>` and `</s>`: a softmax over no position is NaN.
+        open_to_attention = mask if self.attends_boundaries else torch.where(source_length > 0, source_mask, mask)
         bias = annotations.new_zeros(mask.shape).masked_fill(~open_to_attention, float("-inf"))  # (B, S)
         length = source_length.to(torch.promote_types(bias.dtype, torch.float32))  # bfloat16 is exact up to 256 only
         states, keys = self.decoder.values(annotations), self.decoder.keys(annotations, length)

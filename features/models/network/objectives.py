@@ -81,7 +81,7 @@ def guided_alignment_loss(rows: Tensor, indices: Tensor, weights: Tensor) -> Ten
     Returns:
         () in nats.
     """
-    return -(weights * rows[indices.unbind(0)].clamp(min=MIN_ATTENTION).log()).sum()
+    return -(weights * rows[indices.unbind(0)].clamp(min=MIN_ATTENTION).log()).sum()  # (L,) → ()
 
 
 def trace(forward: Tensor, backward: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def blocks_of(paths: Sequence[Integers], size: int, device: torch.device) -> Ite
 
     Args:
         paths: the nodes of each path, from a root on.
-        size: P·T of a block, at most, except for a single path.
+        size: maximum P·T of a block. A path that is longer forms its own block.
         device: device of the tensors.
     """
     paths, new = _split_paths(paths, _new_nodes(paths))

@@ -48,7 +48,7 @@ class Source(NamedTuple):
     Positions count `<s>` and `</s>`: `<s>` is 0, words are 1 … I, `</s>` is I+1.
     """
 
-    states: Tensor  # (B, S, K) annotations, or products of them (`members.fold`), or both (`transformer`)
+    states: Tensor  # (B, S, K) annotations, or products of them (`fuse_context_weights`), or both (`transformer`)
     keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms, see `Attention.keys`
     bias: Tensor  # (B, S) 0 where attention is allowed, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without `<s>` and `</s>`
@@ -92,7 +92,7 @@ class Source(NamedTuple):
         return products
 
     def _by_source(self, rows: Tensor, shared: Tensor, results: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield the rows of each source, the tensor that they share, and the rows of the results, if there are any."""
+        """For each source that has rows, yield them, the tensor that they share, and their rows of the results."""
         counts = list(self.counts)
         for part, tensor, output in zip(
             torch.split(rows, counts), shared.unbind(0), torch.split(results, counts), strict=True

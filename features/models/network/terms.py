@@ -32,8 +32,8 @@ class Term(nn.Module, ABC):
         """
         return None
 
-    def start(self, mask: Tensor) -> Carried:
-        """Return the state before the first step, for B sentences of S positions, the shape of `mask`."""
+    def start(self, bias: Tensor) -> Carried:
+        """Return the state before the first step. `bias` (B, S) only gives shape, type and device."""
         return ()
 
     @abstractmethod
@@ -74,9 +74,9 @@ class Markov(Term):
         self.radius = architecture.term_radius
         self.window = nn.Linear(2 * self.radius + 1, architecture.attention_size, bias=False)
 
-    def start(self, mask: Tensor) -> Carried:
+    def start(self, bias: Tensor) -> Carried:
         """Return zeros (B, S)."""
-        return (torch.zeros_like(mask),)
+        return (torch.zeros_like(bias),)
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """Return the bias (B, S, A)."""
@@ -124,10 +124,10 @@ class Memory(Term):
         self.recurrent = nn.Linear(self.size, self.cell.gates * self.size)
         self.out = nn.Linear(self.size, architecture.attention_size, bias=False)
 
-    def start(self, mask: Tensor) -> Carried:
+    def start(self, bias: Tensor) -> Carried:
         """Return the state (B, S, M) of each tensor before the first step."""
-        nothing = mask.new_zeros(*mask.shape, self.size)
-        return self.update((nothing,) * self.cell.num_states, torch.zeros_like(mask))
+        nothing = bias.new_zeros(*bias.shape, self.size)
+        return self.update((nothing,) * self.cell.num_states, torch.zeros_like(bias))
 
     def forward(self, carried: Carried, step: Tensor, word: Tensor) -> Tensor:
         """Return the bias (B, S, A)."""

@@ -296,10 +296,12 @@ class TransformerDecoder(nn.Module):
             parts: consecutive nodes, with the sources that they share.
             blocks: the paths of the tree.
         """
-        width, top = 2 * rows.shape[1], self._layers()[-1]
+        keys_values_size, top = 2 * rows.shape[1], self._layers()[-1]
         for number, layer in enumerate(self._layers()):
             rows = layer.attention.along_paths(rows, [part.nodes for part in parts], blocks)
-            own = slice(rows.shape[1] + number * width, rows.shape[1] + (number + 1) * width)
+            # `source.states` has annotations (H), then keys and values (2H) of each layer, see `values`.
+            start = rows.shape[1] + number * keys_values_size
+            own = slice(start, start + keys_values_size)
             for part in parts:
                 keys_values = part.source.states[..., own]  # (sources, S, 2H)
                 seen, weights = layer.source_attention(rows[part.nodes].unsqueeze(1), keys_values, part.source)

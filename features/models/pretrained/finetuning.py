@@ -37,7 +37,8 @@ from features.models.pretrained.folder import Opened, open_folder, readable, vis
 from features.models.pretrained.network import Causal
 from features.models.pretrained.options import parse_options
 from features.models.pretrained.prefixes import TOLERANCE, find_abilities, logits_of
-from features.models.scoring.pairs import perplexity
+from features.models.training.epoch import warmed_up, warn_of_long_warmup
+from features.models.training.metrics import perplexity
 from features.progress import Bar, log, progress_bar
 from features.ragged import Ragged
 from moses_io.files.errors import InputError, at
@@ -170,6 +171,7 @@ def _begin(
     optimizer = torch.optim.AdamW(weights, lr=settings.peak_learning_rate, weight_decay=0.0)
     run = Run(settings, model, network, pairs, dev_pairs, optimizer, 0, identity)
     run.planned = settings.epochs * math.ceil(len(_batches(run, pairs, 0)) / settings.gradient_accumulation)
+    warn_of_long_warmup(settings.warmup_updates, run.planned)
     return run
 
 
@@ -252,7 +254,7 @@ def _update(run: Run, batches: list[list[Pair]], count: int) -> float:
             (smoothed / count).backward()  # type: ignore[no-untyped-call]
         total += float(plain)
     nn.utils.clip_grad_norm_(list(run.weights.values()), settings.clip_norm)
-    warmup = min(1.0, (updates + 1) / settings.warmup_updates) if settings.warmup_updates else 1.0
+    warmup = warmed_up(updates, settings.warmup_updates)
     for group in run.optimizer.param_groups:
         group["lr"] = settings.peak_learning_rate * warmup * (1 - 0.9 * min(1.0, updates / run.planned))
     run.optimizer.step()
@@ -265,12 +267,12 @@ def _losses(run: Run, pairs: list[Pair], smoothing: float) -> tuple[Tensor, Tens
     device = run.network.device
     with torch.autocast(device.type, torch.bfloat16, enabled=run.model.training and multiplies_bfloat16(device)):
         logits, targets, mask = logits_of(run.network, pairs)  # (n, L, V), (n, L), (n, L)
-    # (tokens, V) and (tokens,), without padding
-    logits, targets = logits[mask.bool()].float(), targets[mask.bool()]
-    plain = functional.cross_entropy(logits, targets, reduction="sum")
+    real = mask.bool()  # (n, L)
+    log_probs, targets = logits[real].float().log_softmax(dim=-1), targets[real]  # (tokens, V), (tokens,)
+    plain = functional.nll_loss(log_probs, targets, reduction="sum")  # ()
     if not smoothing:
         return plain, plain.detach()
-    return functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing), plain.detach()
+    return (1 - smoothing) * plain - smoothing * log_probs.mean(dim=-1).sum(), plain.detach()
 
 
 def _check_finite(run: Run, loss: float) -> None:

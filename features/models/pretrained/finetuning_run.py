@@ -12,7 +12,7 @@ from torch import nn
 
 from features.models.pretrained.encoding import Pair
 from features.models.pretrained.network import Network
-from features.models.training.checkpoint import (
+from features.models.tensor_files import (
     Count,
     Tensors,
     optimizer_state,

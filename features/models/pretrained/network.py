@@ -213,9 +213,9 @@ def padded(rows: Sequence[Sequence[int]], device: torch.device, left: bool = Fal
     tokens = torch.full((len(rows), longest), PADDING, dtype=torch.long)
     mask = torch.zeros_like(tokens)
     for number, row in enumerate(rows):
-        place = slice(longest - len(row), longest) if left else slice(len(row))
-        tokens[number, place] = torch.tensor(row, dtype=torch.long)
-        mask[number, place] = 1
+        columns = slice(longest - len(row), longest) if left else slice(len(row))
+        tokens[number, columns] = torch.tensor(row, dtype=torch.long)
+        mask[number, columns] = 1
     return tokens.to(device), mask.to(device)
 
 

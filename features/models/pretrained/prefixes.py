@@ -38,7 +38,8 @@ def score_prefixes(
         network: the network.
         sources: tokens of the source of each sentence.
         candidates: different candidates. Those of a sentence are neighbours and sorted by their tokens.
-        size: maximum number of tokens in a batch of ends of candidates.
+        size: maximum number of tokens, with padding, in a batch of suffixes (the tokens of a candidate after its last
+            shared prefix).
     """
     walk = _Walk(network, sources, candidates)
     while len(walk.active):
@@ -134,18 +135,18 @@ class _Walk:
     def advance(self, size: int) -> None:
         """Score the next token of active candidates, and all tokens of those whose prefix no other one has."""
         unshared = np.bincount(self._prefixes)[self._prefixes] == 1  # (active,)
-        ends, prefixes = self.active[unshared], self._prefixes[unshared]  # (ends,) each
-        order = np.argsort(-self._lengths[ends], kind="stable")  # (ends,), longest first
-        for part in _batches(self._lengths[ends[order]] - self._depth, size):
-            self._score_ends(ends[order[part]], prefixes[order[part]])
+        candidates, prefixes = self.active[unshared], self._prefixes[unshared]  # (n,) each
+        order = np.argsort(-self._lengths[candidates], kind="stable")  # (n,), longest first
+        for part in _batches(self._lengths[candidates[order]] - self._depth, size):
+            self._score_suffixes(candidates[order[part]], prefixes[order[part]])
         self.active, self._prefixes = self.active[~unshared], self._prefixes[~unshared]
         if len(self.active):
             self._branch()
 
-    def _score_ends(self, candidates: Integers, prefixes: Integers) -> None:
+    def _score_suffixes(self, candidates: Integers, prefixes: Integers) -> None:
         """Score the remaining tokens of candidates, given their prefixes, (n,) each."""
-        ends = [self._tokens[each, self._depth : self._lengths[each]] for each in candidates]
-        targets, mask = padded([end.tolist() for end in ends], self._network.device)  # (n, L) each
+        suffixes = [self._tokens[each, self._depth : self._lengths[each]] for each in candidates]
+        targets, mask = padded([suffix.tolist() for suffix in suffixes], self._network.device)  # (n, L) each
         last = on_device(self._last[prefixes], self._network.device)  # (n,)
         inputs = torch.cat([last.unsqueeze(1), targets[:, :-1]], dim=1)  # (n, L)
         rows = on_device(self._parents[prefixes], self._network.device)  # (n,)
@@ -181,7 +182,7 @@ def _batches(lengths: Integers, size: int) -> Iterator[slice]:
         return
     # A batch ends where the length changes.
     boundaries = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
-    costs, starts = [0], [0]  # least cost of the candidates before each place, and start of their last batch
+    costs, starts = [0], [0]  # least cost of the candidates before each boundary, and start of their last batch
     for end in boundaries[1:]:
         options = [
             (cost + CALL + (end - boundary) * int(lengths[boundary]), number)

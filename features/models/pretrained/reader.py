@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from features.arrays import Array
 from features.cache import Cache
 from features.feature import Reading, Resources, Sentence, Steps
-from features.models.device import check_process, find_device, is_out_of_memory
+from features.models.device import check_process, find_device, process_in_parts
 from features.models.pretrained.encoding import Encoding
 from features.models.pretrained.folder import Opened, open_folder, readable, visible_files
 from features.models.pretrained.network import Seq2Seq
@@ -170,21 +171,24 @@ class Pretrained:
         return self._token_bytes * size + logits // 2
 
     def _score_batch(self, sources: Sequence[tuple[int, ...]], batch: Sequence[Candidate]) -> tuple[Array, Steps]:
-        """Score candidates at once, or in halves if there is not enough memory."""
-        try:
+        """Score candidates at once, or in parts if there is not enough memory."""
+
+        def score(part: Sequence[Candidate]) -> tuple[Array, Steps]:
             if self._shares:
-                ends = max(1, MEMORY[self.device.type] // 4 // (2 * 4 * self._vocabulary))
-                return score_prefixes(self.network, sources, batch, ends)
-            return score_separately(self.network, [(sources[index], target) for index, target in batch]), Steps()
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+                size = max(1, MEMORY[self.device.type] // 4 // (2 * 4 * self._vocabulary))
+                return score_prefixes(self.network, sources, part, size)
+            return score_separately(self.network, [(sources[index], target) for index, target in part]), Steps()
+
+        scores, steps = zip(*process_in_parts(batch, score, self._halves), strict=True)
+        return np.concatenate(scores), reduce(Steps.plus, steps)
+
+    def _halves(self, batch: Sequence[Candidate]) -> tuple[Sequence[Candidate], Sequence[Candidate]]:
+        """Return both halves of a batch. Raise `InputError` for a single candidate."""
         if len(batch) == 1:
             raise InputError(f"{self._folder}: out of memory for a single candidate of {len(batch[0][1])} subwords")
         log.warning(f"out of memory, {len(batch)} candidates are scored in two parts")
         middle = len(batch) // 2
-        parts = [self._score_batch(sources, part) for part in (batch[:middle], batch[middle:])]
-        return np.concatenate([scores for scores, _ in parts]), parts[0][1].plus(parts[1][1])
+        return batch[:middle], batch[middle:]
 
     def _key(self, sentence: Sentence, hypothesis: Sequence[str]) -> bytes:
         """Return the cache key of a candidate."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from features.feature import Resources, Sentence
 from features.models.decoding.search import Beam
-from features.models.decoding.translator import WINDOW, Translation
-from features.models.device import is_out_of_memory
+from features.models.decoding.translator import WINDOW, Translation, halves_of
+from features.models.device import process_in_parts
 from features.models.pretrained.form import Tokenizer, parse_form
 from features.models.pretrained.languages import two_letters
 from features.models.pretrained.options import parse_options
@@ -44,7 +44,8 @@ class PretrainedTranslator:
         if self._reader.causal:
             raise InputError(f"{folder}: a causal language model, which does not translate")
         self._tokenizer = Tokenizer(form, two_letters(options.language or self._reader.languages.target))
-        self.signature = f"{self._reader.signature}|beam:{beam.size}|form:{form.text}"
+        normalized = "|normalize:yes" if beam.normalize else ""
+        self.signature = f"{self._reader.signature}|beam:{beam.size}{normalized}|form:{form.text}"
 
     def translate(
         self, sources: Sequence[tuple[str, ...]], done: Callable[[int], object] = lambda count: None
@@ -61,27 +62,19 @@ class PretrainedTranslator:
             order = sorted(range(len(window)), key=lambda index: len(window[index]))
             for first in range(0, len(order), count):
                 indices = order[first : first + count]
-                texts = self._generate([window[index] for index in indices])
-                scored = self._scored([window[index] for index in indices], texts)
+                batch: Sequence[tuple[str, ...]] = [window[index] for index in indices]
+                parts = process_in_parts(batch, self._generate, halves_of)
+                scored = self._scored(batch, [each for part in parts for each in part])
                 for index, found in zip(indices, scored, strict=True):
                     translations[index] = found
                 done(len(indices))
             yield from translations
 
     def _generate(self, sources: Sequence[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
-        """Return the tokens of translations of each source, or of each half if the memory does not suffice."""
+        """Return the tokens of translations of each source."""
         read = [each for each in sources if each]
-        try:
-            texts = iter(self._reader.generate(read, self._beam.size, self._beam.best) if read else [])
-            return [[self._tokenizer(text) for text in next(texts)] if source else [()] for source in sources]
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # Not in the `except` block, where the traceback of the error keeps the tensors of the failed attempt.
-        if len(sources) == 1:
-            raise InputError(f"out of memory for a source of {len(sources[0])} words. Use a smaller beam")
-        middle = len(sources) // 2
-        return [each for part in (sources[:middle], sources[middle:]) for each in self._generate(part)]
+        texts = iter(self._reader.generate(read, self._beam.size, self._beam.best) if read else [])
+        return [[self._tokenizer(text) for text in next(texts)] if source else [()] for source in sources]
 
     def _scored(
         self, sources: Sequence[tuple[str, ...]], texts: Sequence[Sequence[tuple[str, ...]]]

@@ -63,7 +63,10 @@ def score_one_by_one(
     attention: bool = False,
     shared: bool = False,
 ) -> Reading:
-    """Score each candidate from its first word. Equal pairs are scored once, and `shared` is that of `score_pairs`."""
+    """Score each candidate from its first word.
+
+    Equal pairs are scored once. With `shared`, common prefixes and suffixes of sources are encoded once.
+    """
     pairs = [(each.source, hypothesis) for each in sentences for hypothesis in each.hypotheses]
     distinct = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
     first, sides = models[0], _sides(models[0], distinct)
@@ -93,11 +96,6 @@ def mean_log(log_probs: Sequence[Tensor]) -> Tensor:
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))  # shape of one of them
-
-
-def perplexity(mean: float) -> float:
-    """Return exp of a mean loss, infinite if it is too large for a float."""
-    return math.exp(mean) if mean < 700 else math.inf
 
 
 def encode_target(model: Model, tokens: Sequence[str]) -> list[int]:

@@ -75,9 +75,8 @@ def _by_source(levels: Sequence[Level]) -> tuple[Nodes, Integers, Integers]:
     depths = np.repeat(np.arange(len(levels)), np.diff(starts))  # (N,)
     order = np.argsort(sources, kind="stable")  # (N,)
     node_at = np.argsort(order)  # (N,)
-    leaving = node_at[
-        np.concatenate([level.nodes + start for level, start in zip(levels, starts, strict=False)])
-    ]  # (M,)
+    leaving = np.concatenate([level.nodes + start for level, start in zip(levels, starts, strict=False)])  # (M,)
+    leaving = node_at[leaving]  # (M,)
     edges = np.argsort(leaving, kind="stable")  # (M,)
     nodes = Nodes(sources[order], words[order], depths[order], leaving[edges], next_words[edges])
     return nodes, order, edges
@@ -113,7 +112,6 @@ def _bytes_of_node(walk: Walk) -> int:
     """Return approximately how many bytes a node takes in a layer."""
     a, positions = walk.architecture, walk.source.bias.shape[1]
     known = 3 * ENTRIES if a.lexicon != "none" else 0
-    copied = (
-        (1 + 2 * a.decoder_layers) * a.hidden_size if walk.device.type == "cuda" else 0
-    )  # see `Source.repeated_for`
+    # see `Source.repeated_for`
+    copied = (1 + 2 * a.decoder_layers) * a.hidden_size if walk.device.type == "cuda" else 0
     return 4 * (positions * (3 * a.attention_heads + known + copied) + 12 * a.hidden_size + 2 * a.feedforward_size)

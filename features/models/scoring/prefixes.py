@@ -22,14 +22,17 @@ class Level:
     sources: Integers  # (N,) source of each node, ascending
     words: Integers  # (N,) last token of each prefix, `<s>` at the root
     edge_in: Integers  # (N,) edge of the previous level that leads to each node, at the root the source
-    parents: Integers  # (N,) node of the previous level that this edge leaves, at the root the source
+    parents: Integers  # (N,) node of the previous level that `edge_in` leaves, at the root the source
     nodes: Integers  # (M,) node that each edge leaves, ascending
     next_words: Integers  # (M,) token of each edge
     ended: Integers  # candidates that end in this level
     ends: Integers  # the last edge of each of these candidates
 
     def split(self, size: int) -> "Iterator[Level]":
-        """Yield parts of `size` nodes with their edges. The field `nodes` counts from the first node of the part."""
+        """Yield parts of `size` nodes with their edges. The field `nodes` counts from the first node of the part.
+
+        `edge_in`, `ended` and `ends` stay those of the whole level.
+        """
         for start in range(0, len(self.sources), size):
             nodes = slice(start, start + size)
             edges = slice(*np.searchsorted(self.nodes, (start, start + size)))
@@ -59,8 +62,8 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
     words, edge_in, parents = np.full_like(of_source, BEGIN), of_source, of_source
     stride = int(tokens.max()) + 1
     for depth in range(longest + 1):
-        pairs = nodes_of * stride + tokens[active, depth]  # (living,) node and next token as one integer
-        edges, edge_of = np.unique(pairs, return_inverse=True)  # (M,), (living,)
+        pairs = nodes_of * stride + tokens[active, depth]  # (active,) node and next token as one integer
+        edges, edge_of = np.unique(pairs, return_inverse=True)  # (M,), (active,)
         nodes, next_words = np.divmod(edges, stride)  # (M,) each
         ends = lengths[active] == depth
         yield Level(

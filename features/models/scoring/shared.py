@@ -58,11 +58,10 @@ class SharedEncodings(Encodings):
             states = [_states(model, tree, backwards) for backwards, tree in enumerate((ahead, back))]
             # The last state is that of padding.
             self._states = torch.cat([*states, states[0].new_zeros(1, states[0].shape[1])])  # (nodes + 1, H)
-        rows = np.stack(
-            [ahead.nodes, len(states[0]) + np.take_along_axis(back.nodes, reversed_positions, axis=1)], axis=2
-        )
+        back_nodes = len(states[0]) + np.take_along_axis(back.nodes, reversed_positions, axis=1)  # (N, S)
+        rows = np.stack([ahead.nodes, back_nodes], axis=2)  # (N, S, 2)
         rows[positions >= lengths[:, None]] = len(self._states) - 1
-        self._rows, self._lengths = rows, lengths  # (N, S, 2)
+        self._rows, self._lengths = rows, lengths
 
     def batch(self, numbers: Sequence[int]) -> Source:
         """Return the encoded sources of these numbers, (B,)."""

@@ -18,7 +18,7 @@ from features.models.network.source import Source, gather, join
 from features.models.settings import Architecture
 
 MEMORY = {"cpu": 2**25, "cuda": 2**31}
-"""Bytes for the prefixes that take a step at once. On a CPU it is little more than the cache."""
+"""Bytes for the prefixes that take a step at once. On a CPU about the size of the cache."""
 
 
 class Stepped(NamedTuple):
@@ -87,9 +87,8 @@ def _bytes_of_prefix(architecture: Architecture, positions: int) -> int:
     a = architecture
     known = 3 * ENTRIES if a.lexicon != "none" else 0
     if a.decoder == "transformer":
-        earlier = (
-            positions * a.hidden_size
-        )  # keys and values of previous words, assuming half as many as source positions
+        # keys and values of previous words, assuming half as many as source positions
+        earlier = positions * a.hidden_size
         return 4 * ((1 + a.decoder_layers) * earlier + 12 * a.hidden_size + 2 * a.feedforward_size + positions * known)
     attended = (3 if a.attention_terms else 1) * a.attention_size + (3 * a.annotation if a.granularity == "fine" else 0)
     remembered = 10 * a.memory_size if "memory" in a.attention_terms else 0

@@ -1,6 +1,5 @@
 """State of a training in progress, and the checkpoint file from which a killed training is resumed."""
 
-import hashlib
 import json
 import random
 from collections.abc import Sequence
@@ -9,13 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from features.models.folder import digest_of, no_words
 from features.models.settings import Training
 from features.models.tables import find
+from features.models.tensor_files import (
+    Count,
+    Tensors,
+    optimizer_state,
+    read_tensors,
+    restore_optimizer,
+    under,
+    write_tensors,
+)
 from features.models.training.learner import EncodedCorpus, Learner
 from features.models.training.ranks import ALONE, Ranks
 from features.progress import log
@@ -23,15 +30,10 @@ from features.ragged import Ragged
 from features.sentences import TokenPair
 from moses_io.files.errors import InputError, shown
 from moses_io.files.json_files import as_written
-from moses_io.files.streams import check_plain, replacing
 
-Tensors = dict[str, Tensor]
-"""Tensors by name."""
 TensorKinds = dict[str, tuple[torch.Size, torch.dtype]]
 """Shapes and dtypes of tensors by name."""
 
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -111,32 +113,6 @@ def save(run: Run, path: Path, states: Sequence[Tensors]) -> None:
     write_tensors(path, json.dumps(metadata), tensors)
 
 
-def write_tensors(path: Path, text: str, tensors: Tensors) -> None:
-    """Write a text and tensors into a file, with a digest of both."""
-    texts = {"run": text, "sha256": _checksum(text, tensors)}
-    try:
-        with replacing(path) as temporary:
-            safetensors.torch.save_file(tensors, temporary, texts)  # without a copy in memory
-    except safetensors.SafetensorError as error:
-        raise InputError(f"{path}: cannot be written ({error})") from None
-
-
-def read_tensors(path: Path) -> tuple[str, Tensors]:
-    """Return the text and the tensors of a file. Raises `InputError` if it is damaged."""
-    check_plain(path)
-    try:
-        with safetensors.safe_open(path, "pt") as stream:
-            texts = stream.metadata() or {}
-        tensors = safetensors.torch.load_file(path)
-    except (safetensors.SafetensorError, OSError) as error:
-        raise InputError(f"{path}: damaged ({error})") from None
-    with as_written(path):
-        text: str = texts.get("run", "")
-        if texts.get("sha256") != _checksum(text, tensors):
-            raise InputError(f"{path}: damaged, or written by another version")
-    return text, tensors
-
-
 def restore(run: Run, path: Path) -> None:
     """Restore a run from a checkpoint.
 
@@ -162,28 +138,11 @@ def _restore(run: Run, metadata: Any, tensors: Tensors, path: Path) -> None:
         log.warning(f"{path.parent}: this training had {processes}: dropout will differ")
     for number, (learner, rows) in enumerate(zip(run.learners, written.rows, strict=True)):
         learner.rows = rows
-        learner.network.load_state_dict(_under(tensors, f"network.{number}."))
+        learner.network.load_state_dict(under(tensors, f"network.{number}."))
     run.recent = [
-        [_under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))] for age in range(recent)
+        [under(tensors, f"recent.{age}.{number}.") for number in range(len(run.learners))] for age in range(recent)
     ]
     restore_optimizer(run.optimizer, tensors, len(run.parameters))
-
-
-def optimizer_state(optimizer: torch.optim.Optimizer) -> Tensors:
-    """Return the state of an optimizer."""
-    states = optimizer.state_dict()["state"].items()
-    return {
-        f"optimizer.{number}.{name}": tensor.cpu().contiguous()
-        for number, state in states
-        for name, tensor in state.items()
-    }
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, weights: int) -> None:
-    """Restore the state of an optimizer of a number of weights."""
-    states = {number: _under(tensors, f"optimizer.{number}.") for number in range(weights)}
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": {n: state for n, state in states.items() if state}, "param_groups": groups})
 
 
 def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
@@ -197,14 +156,14 @@ def _check_tensors(run: Run, tensors: Tensors, recent: int) -> None:
     for number, learner in enumerate(run.learners):
         expected = _kinds(learner.network.state_dict())
         for prefix in (f"network.{number}.", *(f"recent.{age}.{number}." for age in range(recent))):
-            own = _under(tensors, prefix)
+            own = under(tensors, prefix)
             _check_kinds(prefix, _kinds(own), expected)
             if reason := no_words(own, len(learner.target)):
                 raise ValueError(f"{prefix}…: {reason}")
             left -= {prefix + name for name in own}
     for number, weight in enumerate(run.parameters):
         prefix = f"optimizer.{number}."
-        if own := _under(tensors, prefix):  # a weight that was never updated has no state
+        if own := under(tensors, prefix):  # a weight that was never updated has no state
             _check_kinds(prefix, _kinds(own), _state_kinds(run.settings, weight))
             left -= {prefix + name for name in own}
     if left:
@@ -254,16 +213,3 @@ def _of_rank(rank: int, name: str) -> str:
 def _models(run: Run) -> list[str]:
     """Return a digest of each model's files, without its weights."""
     return [digest_of(learner.folder, learner.config.parts) for learner in run.learners]
-
-
-def _checksum(text: str, tensors: Tensors) -> str:
-    """Return a digest that detects any change of a checkpoint."""
-    total = hashlib.sha256(text.encode())
-    for name, tensor in sorted(tensors.items()):
-        total.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        total.update(tensor.flatten().view(torch.uint8).numpy().data)
-    return total.hexdigest()
-
-
-def _under(tensors: Tensors, prefix: str) -> Tensors:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

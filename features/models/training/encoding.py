@@ -12,7 +12,7 @@ from features.links import NO_LINKS, WIDTH, swapped, word_indices
 from features.models.batches import bucketed
 from features.models.settings import Training
 from features.models.training.learner import EncodedCorpus, Learner
-from features.models.vocabulary import Dropout, flat
+from features.models.vocabulary import BpeDropout, flat
 from features.ragged import Ragged, concatenated, ends_of
 from features.sentences import Sentences, TokenPair, TokenPairs
 
@@ -47,7 +47,7 @@ def planned_updates(
     from one random segmentation of the pairs.
     """
     if settings.bpe_dropout and settings.batch_tokens:
-        corpus = encode(pairs, learners, dropout=Dropout(settings.bpe_dropout, random.Random(settings.seed)))[0]
+        corpus = encode(pairs, learners, dropout=BpeDropout(settings.bpe_dropout, random.Random(settings.seed)))[0]
     if settings.batch_tokens:
         batches = len(bucketed(corpus.lengths, settings.batch_size, settings.batch_tokens))
     else:
@@ -60,7 +60,7 @@ def encode(
     pairs: Sequence[TokenPair],
     learners: Sequence[Learner],
     links: Ragged = NO_LINKS,
-    dropout: Dropout | None = None,
+    dropout: BpeDropout | None = None,
 ) -> list[EncodedCorpus]:
     """Encode token pairs, and the packed links of each pair if they are known, for each learner.
 
@@ -93,7 +93,7 @@ def _segment(sentences: Sentences, table: Ragged) -> Segmentation:
     return Segmentation(table.take(sentences.numbers.values), sentences.numbers.ends)
 
 
-def _segment_randomly(learner: Learner, pairs: TokenPairs, dropout: Dropout) -> tuple[Segmentation, Segmentation]:
+def _segment_randomly(learner: Learner, pairs: TokenPairs, dropout: BpeDropout) -> tuple[Segmentation, Segmentation]:
     encoded = [
         (learner.source.encode_each(left, dropout), learner.target.encode_each(right, dropout)) for left, right in pairs
     ]

@@ -14,14 +14,14 @@ from features.models.batches import bucketed
 from features.models.device import on_device
 from features.models.network.model import Objective
 from features.models.network.objectives import guided_alignment_loss, trace
-from features.models.scoring.pairs import perplexity
 from features.models.settings import Training, rows_ahead
 from features.models.tables import find
 from features.models.training.checkpoint import Run
 from features.models.training.encoding import encode
 from features.models.training.learner import loss_of
-from features.models.vocabulary import Dropout
-from features.progress import Bar
+from features.models.training.metrics import perplexity
+from features.models.vocabulary import BpeDropout
+from features.progress import Bar, log
 from moses_io.files.errors import InputError
 
 DevLosses = list[tuple[float, int]]
@@ -39,14 +39,14 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     settings, progress, started = run.settings, run.progress, time.monotonic()
     progress.epoch += 1
     if settings.bpe_dropout:
-        dropout = Dropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
+        dropout = BpeDropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
         run.corpus = encode(run.pairs, run.learners, run.links, dropout)
     batches = bucketed(run.corpus[0].lengths, settings.batch_size, settings.batch_tokens, run.rng)
-    loss, tokens, length, rate = 0.0, 0, 0, settings.learning_rate
+    loss, tokens, length, learning_rate = 0.0, 0, 0, settings.learning_rate
     for first in range(0, len(batches), settings.gradient_accumulation):
         group = batches[first : first + settings.gradient_accumulation]
-        rate = step_size(settings, progress.epoch, progress.updates, run.planned)
-        step_loss, step_tokens = _update(run, group, rate)
+        learning_rate = learning_rate_at(settings, progress.epoch, progress.updates, run.planned)
+        step_loss, step_tokens = _update(run, group, learning_rate)
         check_finite(step_loss, run)
         loss, tokens = loss + step_loss, tokens + step_tokens
         length += sum(int(corpus.target_lengths[batch].sum()) for corpus in run.corpus for batch in group)
@@ -55,10 +55,14 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
         if progress.updates == settings.updates:
             break
     progress.seconds += time.monotonic() - started
-    return {"train_perplexity": perplexity(loss / length), "tokens_per_second": speed, "learning_rate": rate}
+    return {
+        "train_perplexity": perplexity(loss / length),
+        "tokens_per_second": speed,
+        "learning_rate": learning_rate,
+    }
 
 
-def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[float, int]:
+def _update(run: Run, batches: Sequence[Sequence[int]], learning_rate: float) -> tuple[float, int]:
     """Take one optimizer step on some batches, and return their sum of -log p and their number of tokens.
 
     As in the papers, SGD divides the loss by the number of sentences. Adam is insensitive to the scale of the loss, and
@@ -86,7 +90,7 @@ def _update(run: Run, batches: Sequence[Sequence[int]], rate: float) -> tuple[fl
     plain = run.ranks.add_gradients(run.parameters, plain)
     nn.utils.clip_grad_norm_(run.parameters, run.settings.clip_norm)
     for group in run.optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = learning_rate
     run.optimizer.step()
     run.progress.updates += 1
     return sum(torch.stack(plain).tolist()), tokens  # tolist() waits for the GPU, so it comes last
@@ -100,9 +104,8 @@ def _guided_alignment_loss(run: Run, batch: Sequence[int], outcomes: Sequence[Ob
         sentences = [[divmod(link, WIDTH) for link in sorted(corpus.links[number])] for number in batch]
         links = [(j, sentence, i) for sentence, alignment in enumerate(sentences) for i, j in alignment]
         counts = Counter((j, sentence) for j, sentence, _ in links)
-        indices = on_device(
-            [(j + ahead, sentence, i + 1) for j, sentence, i in links], run.device, torch.long
-        )  # (L, 3)
+        shifted = [(j + ahead, sentence, i + 1) for j, sentence, i in links]
+        indices = on_device(shifted, run.device, torch.long)  # (L, 3)
         weights = on_device([1 / counts[j, sentence] for j, sentence, _ in links], run.device)  # (L,)
         total = total + guided_alignment_loss(outcome.rows, indices.view(-1, 3).t(), weights)
     return total
@@ -132,15 +135,27 @@ def adam(weights: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     return torch.optim.Adam(weights, lr=lr, fused=True)
 
 
-def step_size(settings: Training, epoch: int, updates: int, planned: int) -> float:
-    """Return the learning rate after `updates` of `planned` updates, from schedule and warmup.
-
-    In the first of w warmup updates it is 1/w of the schedule's value, and in the last one the whole value (Vaswani et
-    al. 2017).
-    """
-    risen = min(1.0, (updates + 1) / settings.warmup_updates) if settings.warmup_updates else 1.0
+def learning_rate_at(settings: Training, epoch: int, updates: int, planned: int) -> float:
+    """Return the learning rate after `updates` of `planned` updates, from schedule and warmup."""
     factor: float = find("schedule", settings.schedule)(settings, epoch, updates / planned)
-    return settings.learning_rate * factor * risen
+    return settings.learning_rate * factor * warmed_up(updates, settings.warmup_updates)
+
+
+def warmed_up(updates: int, warmup_updates: int) -> float:
+    """Return the factor on the learning rate after `updates` updates.
+
+    In the first of w warmup updates it is 1/w, and from the last one on 1 (Vaswani et al. 2017).
+    """
+    return min(1.0, (updates + 1) / warmup_updates) if warmup_updates else 1.0
+
+
+def warn_of_long_warmup(warmup_updates: int, planned: int) -> None:
+    """Log a warning if the warmup is longer than the training."""
+    if warmup_updates > planned:
+        log.warning(
+            f"warmup_updates={warmup_updates}, but {planned} updates are planned: the learning rate never reaches its "
+            "maximum"
+        )
 
 
 def linear(settings: Training, epoch: int, progress: float) -> float:

@@ -65,16 +65,16 @@ class Learner:
     network: EncoderDecoder
     source: Vocabulary  # of the network's input
     target: Vocabulary  # of the network's output
-    rows: list[dict[str, Any]] = field(default_factory=list)  # lines of `metrics.jsonl`, one for each epoch
+    rows: list[dict[str, Any]] = field(default_factory=list)  # lines of `metrics.jsonl`, see `metrics.read_epochs`
 
     def forward(self, corpus: EncodedCorpus, numbers: Sequence[int], device: torch.device) -> Objective:
         """Return the objective of a batch of pairs, given by their indices."""
         settings = self.config.training
         source, target = (pad([side[number] for number in numbers], device) for side in (corpus.source, corpus.target))
         low = settings.bfloat16 and multiplies_bfloat16(device)
-        r_drop = settings.r_drop if self.network.training else 0.0
+        smoothing, r_drop = (settings.label_smoothing, settings.r_drop) if self.network.training else (0.0, 0.0)
         with torch.autocast(device.type, torch.bfloat16, enabled=low):
-            objective: Objective = self.network(source, target, settings.label_smoothing, r_drop)
+            objective: Objective = self.network(source, target, smoothing, r_drop)
             return objective
 
     def add_row(self, row: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """The training loop: epochs, early stopping on dev perplexity, averaging of weights, optional fine-tuning on dev."""
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -9,14 +8,14 @@ import torch
 from features.models.config import BASE, CHECKPOINT
 from features.models.device import within_memory
 from features.models.folder import locked_for_training, remove_leftovers, save_weights
-from features.models.training.adaptation import Adaptation, check_adaptable
 from features.models.training.checkpoint import Run, random_state, save, weights_of
+from features.models.training.dev_fine_tuning import DevFineTuning, check_fine_tuning
 from features.models.training.epoch import check_finite, dev_losses, perplexities_of, train_epoch
 from features.models.training.preparation import LARGE, Task, begin_run, is_finished, resume_run
 from features.progress import log, progress_bar
 
 
-def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
+def train(task: Task, resume: bool = False) -> None:
     """Train the model of a task into its folder, or a pair of models into its folders `forward` and `backward`.
 
     Pairs with an empty or overlong side are left out of training, but not of dev. The folder must be empty or missing,
@@ -24,7 +23,6 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
 
     Args:
         task: the training.
-        start: model folder, or folder of a pair, whose weights and vocabularies the training starts from.
         resume: continue a training that was killed, from the end of its last epoch.
 
     Raises:
@@ -32,12 +30,12 @@ def train(task: Task, start: Path | None = None, resume: bool = False) -> None:
             suffice, the loss diverges, or `fine_tuning_epochs` is set and dev has fewer than two different usable
             sentences.
     """
-    check_adaptable(task)
+    check_fine_tuning(task)
     with contextlib.ExitStack() as stack:
         for folder in dict.fromkeys((task.folder, *task.folders)) if task.ranks.is_main else ():
             stack.enter_context(locked_for_training(folder))
         with within_memory(f"Lower batch_size, batch_tokens, max_length, {LARGE}"):
-            _train(replace(task, start=start), resume)
+            _train(task, resume)
 
 
 def _train(task: Task, resume: bool) -> None:
@@ -48,15 +46,15 @@ def _train(task: Task, resume: bool) -> None:
     # The other processes begin with the checkpoint that the leading process wrote.
     run = run or resume_run(task, checkpoint)
     run.ranks.barrier()
-    adaptation = Adaptation(run, task) if run.settings.fine_tuning_epochs else None
-    planned = run.planned + (adaptation.planned if adaptation else 0)
+    fine_tuning = DevFineTuning(run, task) if run.settings.fine_tuning_epochs else None
+    planned = run.planned + (fine_tuning.planned if fine_tuning else 0)
     with progress_bar(f"train {folder.name}", planned, run.progress.updates, whole=True) as bar:
         while not _ended(run):
             _finish_epoch(run, train_epoch(run, bar))
-            _keep(run, checkpoint)
+            _write_checkpoint(run, checkpoint)
         _try_average(run)
-        if adaptation:
-            adaptation.perform(bar)
+        if fine_tuning:
+            fine_tuning.perform(bar)
     if run.ranks.is_main:
         remove_leftovers([folder, *task.folders])
         checkpoint.unlink()
@@ -95,7 +93,7 @@ def _remove_bases(task: Task) -> None:
         (folder / BASE).unlink(missing_ok=True)
 
 
-def _keep(run: Run, checkpoint: Path) -> None:
+def _write_checkpoint(run: Run, checkpoint: Path) -> None:
     """Write the checkpoint, with the random state of every process."""
     gathered = {name: run.ranks.gather(state) for name, state in random_state(run.device).items()}
     if run.ranks.is_main:
@@ -112,16 +110,14 @@ def _ended(run: Run) -> bool:
 def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     """Evaluate on dev, save the weights if they are the best so far, and record the epoch."""
     progress = run.progress
-    perplexities = perplexities_of(dev_losses(run))
-    joint = perplexities[0]
+    joint, *perplexities = perplexities_of(dev_losses(run))
     check_finite(joint, run)
     better = joint < progress.best
     progress.best, progress.stale = (joint, 0) if better else (progress.best, progress.stale + 1)
     if run.settings.average_checkpoints:
-        run.recent = [*run.recent, [weights_of(learner) for learner in run.learners]][
-            -run.settings.average_checkpoints :
-        ]
-    for learner, dev in zip(run.learners, perplexities[1:], strict=True):
+        weights = [weights_of(learner) for learner in run.learners]
+        run.recent = [*run.recent, weights][-run.settings.average_checkpoints :]
+    for learner, dev in zip(run.learners, perplexities, strict=True):
         if not run.ranks.is_main:
             break
         if better:
@@ -145,10 +141,11 @@ def _try_average(run: Run) -> None:
         means = {name: stack.mean(dim=0) for name, stack in stacks.items()}  # (…) each
         # Buffers, such as the table of a lexicon, are not averaged.
         learner.network.load_state_dict(recent[-1] | means)
-    joint = perplexities_of(dev_losses(run))[0]
+    joint, *perplexities = perplexities_of(dev_losses(run))
     better = joint < run.progress.best
     log.info(f"average of the last {len(run.recent)} checkpoints: dev {joint:.3f}{' (best)' if better else ''}")
     if better:
         run.progress.best = joint
-        for learner in run.learners if run.ranks.is_main else ():
+        for learner, dev in zip(run.learners, perplexities, strict=True) if run.ranks.is_main else ():
             save_weights(learner.folder, learner.network)
+            learner.add_row(learner.rows[-1] | {"dev_perplexity": dev, "best": True})

@@ -23,6 +23,7 @@ from features.models.settings import Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.encoding import encode, planned_updates
+from features.models.training.epoch import warn_of_long_warmup
 from features.models.training.learner import Learner
 from features.models.training.lexicon import counted_lexicon, estimated_lexicon
 from features.models.training.ranks import ALONE, Ranks
@@ -268,14 +269,10 @@ def _run(task: Task, used: _Corpus, learners: list[Learner]) -> Run:
     _announce(task, used, learners)
     settings, pairs = task.settings, used.pairs
     links = used.links if settings.guided_alignment else NO_LINKS
-    corpus, dev = (encode(side, learners, known) for side, known in ((pairs, links), (task.dev, NO_LINKS)))
+    corpus, dev = (encode(text, learners, known) for text, known in ((pairs, links), (task.dev, NO_LINKS)))
     weights = [weight for learner in learners for weight in learner.network.parameters()]
     planned = planned_updates(settings, corpus[0], pairs, learners)
-    if settings.warmup_updates > planned:
-        log.warning(
-            f"warmup_updates={settings.warmup_updates}, but {planned} updates are planned: the learning rate never "
-            "reaches its maximum"
-        )
+    warn_of_long_warmup(settings.warmup_updates, planned)
     return Run(
         settings=settings,
         learners=learners,
@@ -292,7 +289,7 @@ def _run(task: Task, used: _Corpus, learners: list[Learner]) -> Run:
 
 
 def _network(config: ModelConfig, source: int, target: int, start: Model | None) -> EncoderDecoder:
-    """Create a network, and copy all weights that `start` has too."""
+    """Create a network, and copy all weights that `start` also has."""
     training = config.training
     network = EncoderDecoder(config.architecture, source, target, training.dropout, training.word_dropout)
     if training.init_range:
@@ -347,12 +344,12 @@ def _flat(config: ModelConfig) -> dict[str, Any]:
 
 
 def _announce(task: Task, used: _Corpus, learners: Sequence[Learner]) -> None:
-    """Log the models to be trained, and the percentage of unknown words in dev."""
+    """Log the models to be trained, and the percentage of unknown tokens in dev."""
     first = learners[0]
     weights = sum(weight.numel() for learner in learners for weight in learner.network.parameters())
     directions = " and ".join(learner.config.direction for learner in learners)
-    place = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
-    place = f"{task.ranks.size} processes, each on {place}" if task.ranks.size > 1 else f"on {place}"
+    hardware = "the GPU" if task.device.type == "cuda" else counted(torch.get_num_threads(), "thread")
+    hardware = f"{task.ranks.size} processes, each on {hardware}" if task.ranks.size > 1 else f"on {hardware}"
     pairs = f"{len(used.real)} of {len(task.corpus)} pairs"
     if len(task.synthetic):
         times = task.settings.upsample
@@ -361,15 +358,15 @@ def _announce(task: Task, used: _Corpus, learners: Sequence[Learner]) -> None:
     sizes = f"vocabularies of {len(first.source)} and {len(first.target)}"
     if task.language_model:
         directions, sizes = "language model", f"vocabulary of {len(first.target)}"
-    log.info(f"{first.config.preset}, {directions}: {pairs}, {sizes}, {weights:,} parameters, {place}")
-    source = _share_of_unknown([source for source, _ in task.dev], first.source)
-    target = _share_of_unknown([target for _, target in task.dev], first.target)
+    log.info(f"{first.config.preset}, {directions}: {pairs}, {sizes}, {weights:,} parameters, {hardware}")
+    source = _unknown_fraction([source for source, _ in task.dev], first.source)
+    target = _unknown_fraction([target for _, target in task.dev], first.target)
     of_source = "" if task.language_model else f"source {100 * source:.1f} %, "
-    log.info(f"unknown words of dev: {of_source}target {100 * target:.1f} %")
+    log.info(f"unknown tokens of dev: {of_source}target {100 * target:.1f} %")
     if max(source, target) > 0.5:
-        log.warning("most words of dev are unknown. Are source and target swapped in training or dev?")
+        log.warning("most tokens of dev are unknown. Are source and target swapped in training or dev?")
 
 
-def _share_of_unknown(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:
+def _unknown_fraction(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> float:
     numbers = [number for tokens in sentences for number in vocabulary.encode(tokens)]
     return numbers.count(UNKNOWN) / max(1, len(numbers))

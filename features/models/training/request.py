@@ -1,8 +1,6 @@
-"""Training requests for files of parallel text, and the metrics of trained models."""
+"""Training requests for files of parallel text."""
 
-import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -10,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from features.links import NO_LINKS, packed_links, swapped
-from features.models.config import METRICS, ModelConfig
+from features.models.config import ModelConfig
 from features.models.presets import find_preset, resolve
 from features.models.settings import Architecture, Training
 from features.ragged import Ragged
 from features.sentences import TokenPairs
 from moses_io.alignment import read_alignments
-from moses_io.files.errors import InputError, shown
-from moses_io.files.json_files import parse_json
-from moses_io.files.streams import check_plain, numbered_lines
-from moses_io.files.text import MAX_VALUE, ParallelFiles, parallel_lines, tokens, without_line_end
+from moses_io.files.errors import InputError
+from moses_io.files.text import ParallelFiles, parallel_lines, tokens
 
 PAIR = {"forward": "../backward", "backward": "../forward"}
 """Folders of two models that train together, each with its relative path to the other."""
@@ -206,8 +202,8 @@ def train_model(
         ModelConfig(request.preset, direction, architecture, training, request.right_to_left, partner)
         for direction, partner in partners.items()
     ]
-    place = find_device(device)
-    with join_processes(place) if together else nullcontext(Ranks(place)) as ranks:
+    torch_device = find_device(device)
+    with join_processes(torch_device) if together else nullcontext(Ranks(torch_device)) as ranks:
         task = Task(
             models,
             corpus,
@@ -217,14 +213,9 @@ def train_model(
             links=links,
             synthetic=synthetic,
             ranks=ranks,
+            start=Path(start) if start else None,
         )
-        train(task, Path(start) if start else None, resume)
-
-
-def best_perplexity(folder: Path) -> float:
-    """Return the best dev perplexity of all epochs, per word with </s>, infinite if the folder has no metrics."""
-    epochs = read_epochs(folder, ["dev_perplexity"]) if os.path.lexists(folder / METRICS) else []
-    return min((perplexity for (perplexity,) in epochs), default=math.inf)
+        train(task, resume)
 
 
 def read_corpus(files: ParallelFiles, backward: bool) -> tuple[TokenPairs, Ragged]:
@@ -237,25 +228,3 @@ def read_corpus(files: ParallelFiles, backward: bool) -> tuple[TokenPairs, Ragge
         lengths = [side.numbers.lengths.tolist() for side in (pairs.source, pairs.target)]
         links = packed_links(read_alignments(files.alignment, lengths[first], lengths[second]))
     return pairs, swapped(links) if backward else links
-
-
-def read_epochs(folder: Path, keys: Sequence[str]) -> list[list[float]]:
-    """Return some metrics of each epoch, by their keys. Perplexities may be infinite or NaN.
-
-    Raises:
-        InputError: the folder has no metrics file, or a line is not valid.
-    """
-    path = folder / METRICS
-    check_plain(path)
-    return [_row(line, keys, f"{path}:{number}") for number, line in numbered_lines(str(path))]
-
-
-def _row(line: bytes, keys: Sequence[str], place: str) -> list[float]:
-    row = parse_json(without_line_end(line), place)
-    values = [row.get(key) for key in keys] if isinstance(row, dict) else []
-    numbers = [
-        float(each) for each in values if isinstance(each, float) or (type(each) is int and abs(each) < MAX_VALUE)
-    ]
-    if len(numbers) != len(keys):
-        raise InputError(f"{place}: expected numbers {', '.join(keys)}, found {shown(row)}")
-    return numbers

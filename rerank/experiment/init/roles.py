@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from moses_io.files.errors import InputError
+from moses_io.files.errors import InputError, counted
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.corpus import MIN_MONOLINGUAL
 from rerank.experiment.entries import MAX_NAME_BYTES, RESERVED_NAMES, UNNAMED, NbestFiles
+from rerank.experiment.init.kinds import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
 from rerank.experiment.init.matching import (
     COVERAGE_MARGIN,
     Languages,
@@ -28,7 +29,6 @@ from rerank.experiment.init.matching import (
     split_by_candidates,
     texts_of,
 )
-from rerank.experiment.init.sorting import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import load_weight_file, match_initial_weights
 
@@ -41,7 +41,7 @@ TEST = ("test", "eval", "heldout")
 NO_MARKERS = ("contest", "fastest", "greatest", "latest", "shortest")
 """Parts of a file name that end with a mark but have another meaning."""
 
-NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
+NO_CORPUS = "no parallel corpus: expected two further texts with the same number of lines, in the languages of dev"
 
 MAX_NAMED = 3
 """Maximum number of files that a message names."""
@@ -102,8 +102,8 @@ def find_roles(files: SortedFiles) -> Roles:
     File names distinguish dev from test sets, name the test sets, and exclude texts that are named like a set from the
     monolingual text.
     """
-    sizes = {each.path: f", {_counted(len(each.sentences), 'sentence')}" for each in files.lists}
-    sizes |= {each.path: f", {_counted(each.lines, 'line')}" for each in files.texts}
+    sizes = {each.path: f", {counted(len(each.sentences), 'sentence')}" for each in files.lists}
+    sizes |= {each.path: f", {counted(each.lines, 'line')}" for each in files.texts}
     roles = Roles({path: kind + sizes.get(path, "") for path, kind in files.kinds.items()})
     texts = {each.path: texts_of(each, files.texts) for each in files.lists}
     _leave_out_translations(files.lists, texts, roles)
@@ -135,7 +135,7 @@ def _leave_out_translations(lists: Sequence[ListContent], texts: dict[str, list[
     for content in lists:
         for text in texts[content.path]:
             if is_translation(content, text):
-                roles.reasons[text.path] = f"a translation of {content.path}"
+                roles.reasons[text.path] = f"translation chosen from {content.path}"
     for path, each in texts.items():
         texts[path] = [text for text in each if text.path not in roles.reasons]
 
@@ -145,7 +145,7 @@ def _record_dissimilar(lists: Mapping[str, TextsByLanguage], texts: Mapping[str,
     for path, split in lists.items():
         for text in texts[path]:
             if text not in (*split.sources, *split.references):
-                roles.reasons[text.path] = f"too few words of the candidates of {path}"
+                roles.reasons[text.path] = f"shares too few words with the candidates of {path}"
 
 
 def _find_dev(
@@ -224,7 +224,7 @@ def _find_corpus(texts: Sequence[Text], languages: Languages, roles: Roles) -> N
     source, target = next((source, target) for source, target, known, _ in pairs if known >= minimum)
     for other, _, known, group in pairs:
         shorter = other is not source and known >= minimum
-        reason = "shorter than the training corpus" if shorter else "fewer words of dev than the training corpus"
+        reason = "shorter than the training corpus" if shorter else "covers fewer words of dev than the training corpus"
         roles.reasons |= {text.path: reason for text in group if text not in (source, target)}
     roles.train = ParallelFiles(source=source.path, target=target.path)
     roles.use(source.path, "source of the training corpus")
@@ -335,7 +335,3 @@ def _enumerated(paths: Sequence[str]) -> str:
     more = [f"{len(paths) - MAX_NAMED} more"] if len(paths) > MAX_NAMED else []
     *first, last = [*paths[:MAX_NAMED], *more] or ["neither"]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from features.request import FeatureRequest
-from moses_io.files.errors import InputError, at, counted, nearest, shown
+from moses_io.files.errors import InputError, at, nearest, shown
 from moses_io.files.text import ParallelFiles, parallel_lines
 from rerank.experiment.entries import check_name
 from rerank.experiment.experiment import Experiment
@@ -194,8 +194,7 @@ def _systems(value: Any, texts: dict[str, str]) -> dict[str, list[str]]:
         if name in RESERVED_NAMES:
             raise InputError(f"study.systems.{name}: no system can have this name. Choose another one")
         if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
-            expected = f"a list of {counted(len(texts), 'label')} of [features] or fewer"
-            raise InputError(f"study.systems.{name}: expected {expected}, found {shown(labels)}")
+            raise InputError(f"study.systems.{name}: expected a list of labels of [features], found {shown(labels)}")
         for label in labels:
             if label not in texts:
                 raise InputError(f"study.systems.{name}: no feature {shown(label)}{nearest(label, list(texts))}")

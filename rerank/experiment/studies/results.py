@@ -265,9 +265,10 @@ def notes(study: Study) -> list[str]:
     several = len(study.seeds) > 1
     seeds = f"seeds {', '.join(map(str, study.seeds))}" if several else f"seed {study.seeds[0]}"
     lines = [f"Mean ± standard deviation over {seeds}." if several else f"One replicate, {seeds}."]
-    if study.systems:
+    if study.systems and study.tests:
         outputs = "outputs of all seeds shuffled within each sentence (Clark et al. 2011)"
-        lines.append(f"p: of the difference in BLEU, by approximate randomization, {outputs}, {TRIALS:,} trials.")
+        test = f"approximate randomization, {outputs}, {TRIALS:,} trials"
+        lines.append(f"p: p-value of the difference in BLEU by {test}.")
     return lines
 
 

@@ -3,7 +3,7 @@
 import importlib.util
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from moses_io.files.errors import InputError, printable
 from moses_io.files.folders import InUse, locked, make_folder, remove
 from moses_io.files.json_files import write_json
 from moses_io.files.streams import check_plain, numbered_lines, open_output
-from moses_io.files.text import ParallelFiles, encode, read_parallel, read_references, tokens
+from moses_io.files.text import ParallelFiles, encode, read_parallel, read_references, tokens, write_text
 from moses_io.filters import Filters
 from rerank.experiment.chain import stages_of, trainings
 from rerank.experiment.checks import check_inputs
@@ -71,7 +71,7 @@ def run_study(study: Study, resources: Resources, jobs: int = 1, address: str = 
             _check_free(study.output, experiments)
         for cell in experiments:
             make_folder(cell.path.parent)
-            _write(cell.path, [cell.text.removesuffix("\n")])
+            write_text(str(cell.path), cell.text)
         stages = study_stages(study, grid, experiments, resources, sharing=not address)
         run_stages(stages, study.output / RECORD, jobs, address)
         failed = [stage.name for stage in stages if not all(Path(path).exists() for path in stage.outputs)]
@@ -102,27 +102,18 @@ def _write_results(study: Study, failed: list[str]) -> list[str]:
     plain = [line for table in shown for line in (*table.plain(), "")]
     lines = list(map(printable, [*plain, *notes(study)]))
     marked = [line for table in shown for line in (*table.markdown(), "")]
-    contents: list[Iterable[str]] = [
-        lines,
-        map(printable, [*marked, *notes(study)]),
-        [as_json(study, results, failed)],
-        [as_csv(results).removesuffix("\n")],
-    ]
-    for name, content in zip(TABLES, contents, strict=True):
-        _write(study.output / name, content)
+    marked_lines = map(printable, [*marked, *notes(study)])
+    texts = ("".join(f"{line}\n" for line in each) for each in (lines, marked_lines))
+    for name, text in zip(TABLES, (*texts, as_json(study, results, failed), as_csv(results)), strict=True):
+        write_text(str(study.output / name), text)
     if importlib.util.find_spec("matplotlib") is None:
-        log.info("only tables, no curves: plots need matplotlib (pip install 'moses-rerank[plot]')")
+        log.info("only tables are written: plots need matplotlib (pip install 'moses-rerank[plot]')")
     else:
-        from rerank.experiment.studies.pictures import draw
+        from rerank.experiment.studies.plots import draw
 
         for path in draw(study, results):
-            log.info(f"drawn: {path}")
+            log.info(f"plot: {path}")
     return lines
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    with open_output(str(path)) as stream:
-        stream.writelines(encode(f"{line}\n") for line in lines)
 
 
 def cut(whole: ParallelFiles, size: int, first: ParallelFiles) -> None:

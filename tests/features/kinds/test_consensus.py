@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
 from features.formulas import ORDER, count_ngrams
-from features.kinds.consensus import counts_of_ngrams
+from features.kinds.consensus import counts_of_ngrams, posterior
 from features.request import FeatureRequest
+from moses_io.files.errors import InputError
 from moses_io.hypothesis import parse_line
 
 
@@ -45,3 +46,12 @@ def test_chrf_by_hand() -> None:
     assert both == pytest.approx(5 * precision * recall / (4 * precision + recall))
     precision, recall = 1.0, 1 / 1.75
     assert second == pytest.approx(5 * precision * recall / (4 * precision + recall))
+
+
+@pytest.mark.parametrize(("total", "found"), [("-inf", ", found '-inf'$"), ("", "$")])
+def test_a_line_without_a_total_is_an_error(total: str, found: str) -> None:
+    line = parse_line(f"0 ||| a ||| L= 1 ||| {total}".encode(), 7)
+    sentence = Sentence(0, ("x",), (("a",),), lines=(line,), path="list")
+    message = "list:7: the features consensus and posteriors need a total: no total in the fourth field"
+    with pytest.raises(InputError, match=message + found):
+        posterior(sentence, 1.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from features.kinds.external import read_scores
+from features.kinds.external import read_scores, read_values
 from features.request import parse_requests
 from features.table import packaged
 from moses_io.files.errors import InputError
@@ -46,15 +46,16 @@ def test_score_files_of_other_tools_are_read(write: Write, form: str, text: str,
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "scores:1: expected scores in a form that .* lists, found ''"),
-        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: expected scores in a form"),
-        ("word\n", "scores:1: expected scores in a form .* found 'word'"),
-        ("9" * 5000 + "\n", "scores:1: expected scores in a form"),
-        (f"H-{'9' * 5000}\t-1\ta\n", "scores:1: expected scores in a form"),
-        ("1\n\n", "scores:2: expected the form of the first line"),
-        ("1 2\n1\n", "scores:2: expected the form of the first line"),
+        ("", "scores:1: expected a score format that .* lists, found ''"),
+        ("0 ||| a b ||| L= 1 ||| -3\n", "scores:1: expected a score format"),
+        ("word\n", "scores:1: expected a score format .* found 'word'"),
+        ("9" * 5000 + "\n", "scores:1: expected a score format"),
+        (f"H-{'9' * 5000}\t-1\ta\n", "scores:1: expected a score format"),
+        ("1\n\n", "scores:2: expected finite values in the format 'numbers', found ''$"),
+        ("-1.2\nnan\n", "scores:2: expected finite values in the format 'numbers', found 'nan'$"),
+        ("1 2\n1\n", "scores:2: 1 value, the first line has 2$"),
         ("H-0\t-1\ta\nH-2\t-1\tb\n", "scores of 2 candidates, not numbered from 0 without gaps"),
-        ("H-0\t-1\ta\nH-0\t-1\tb\n", "scores:2: a second score of this candidate"),
+        ("H-0\t-1\ta\nH-0\t-1\tb\n", "scores:2: candidate 0 has a second score$"),
     ],
 )
 def test_invalid_score_files_are_errors(write: Write, text: str, message: str) -> None:
@@ -242,3 +243,16 @@ def test_an_installed_package_adds_features(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr.decode()
         assert wanted in ran.stdout
     assert "my-letters" not in packaged()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1", "2", "3"], "^expected 2 lines, one per candidate, found 3$"),
+        (["1"], "^expected 2 lines, one per candidate, found 1$"),
+        (["1 2", "3"], "^line 2: 1 value, the first line has 2$"),
+    ],
+)
+def test_a_wrong_output_of_a_program_is_an_error(lines: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_values(lines, 2)

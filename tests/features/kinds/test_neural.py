@@ -113,16 +113,20 @@ def test_incompatible_models_in_an_ensemble_are_errors(tmp_path: Path) -> None:
         load(f"ensemble:{first}")
 
 
+@pytest.mark.parametrize("right_to_left", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_a_right_to_left_model_reads_the_target_reversed(tmp_path: Path, direction: str) -> None:
-    folder = make(tmp_path / "model", direction, right_to_left=True)
+def test_the_value_is_the_score_of_the_network(tmp_path: Path, direction: str, right_to_left: bool) -> None:
+    """A backward model predicts the source from the candidate, a right-to-left model begins with the last word."""
+    folder = make(tmp_path / "model", direction, right_to_left=right_to_left)
     model = load_model(folder, CPU)
-    assert "|order:right-to-left|" in model.signature
+    assert ("|order:right-to-left|" in model.signature) == right_to_left
     sides = (SOURCE, SENTENCE.hypotheses[0])
     source, target = sides if direction == "forward" else sides[::-1]
     encoded = model.network.encode(pad([model.source.encode(source)], CPU))
-    found = model.network.score(encoded, pad([model.target.encode(target)[::-1]], CPU)).log_probs.sum()
-    assert values_of(f"neural:{folder}")[0, 0] == pytest.approx(float(found), abs=1e-5)
+    words = model.target.encode(target)[:: -1 if right_to_left else 1]
+    scores = model.network.score(encoded, pad([words], CPU))
+    assert scores.log_probs.shape == (1, len(target) + 1)
+    assert values_of(f"neural:{folder}")[0, 0] == pytest.approx(float(scores.log_probs.sum()), abs=1e-5)
 
 
 @pytest.mark.parametrize("right_to_left", [False, True])

@@ -192,7 +192,8 @@ def test_posteriors_by_hand() -> None:
     assert first == pytest.approx([4 * 2 / 3 + 1, 4 * 2 / 3, 3 * 2 / 3, 2 * 2 / 3])
     assert second == pytest.approx([1, 0, 0, 0])
     no_total = [Sentence(0, (), (("a",),), (parse_line(b"0 ||| a ||| L= 1", 1),))]
-    with pytest.raises(InputError, match=":1: no total in the fourth field"):
+    needed = "the features consensus and posteriors need a total: no total in the fourth field"
+    with pytest.raises(InputError, match=f":1: {needed}"):
         values("posteriors", "", no_total)
 
 

@@ -147,8 +147,8 @@ AFTER = {"decoder": "attend-after", "guided_alignment": 1.0}
 TRANSFORMER = {"decoder": "transformer", "encoder": "transformer", "hidden_size": 128, "guided_alignment": 1.0}
 
 
-def model_of(pieces: bool = False, right_to_left: bool = False, **parts: Any) -> Model:
-    architecture, training = override(Architecture(), Training(bpe=25 if pieces else 0, min_frequency=1), parts)
+def model_of(subwords: bool = False, right_to_left: bool = False, **parts: Any) -> Model:
+    architecture, training = override(Architecture(), Training(bpe=25 if subwords else 0, min_frequency=1), parts)
     vocabulary = build_vocabulary([["low", "newer"], ["lowest", "new", "wide"]] * 5, training)
     config = ModelConfig("x", "forward", architecture, training, right_to_left=right_to_left)
     with torch.device("meta"):
@@ -170,15 +170,15 @@ def model_of(pieces: bool = False, right_to_left: bool = False, **parts: Any) ->
     ],
 )
 @pytest.mark.parametrize("right_to_left", [False, True])
-@pytest.mark.parametrize("pieces", [False, True])
+@pytest.mark.parametrize("subwords", [False, True])
 def test_rows_of_words_combine_rows_of_subwords(
-    pieces: bool, right_to_left: bool, parts: dict[str, Any], ahead: int
+    subwords: bool, right_to_left: bool, parts: dict[str, Any], ahead: int
 ) -> None:
     """A row is the mean over the target subwords and the sum over the source subwords."""
-    model = model_of(pieces, right_to_left, **parts)
+    model = model_of(subwords, right_to_left, **parts)
     sources = [(i, piece) for i, word in enumerate(SOURCE) for piece in model.source.encode([word])]
     targets = [(j, piece) for j, word in enumerate(TARGET) for piece in model.target.encode([word])]
-    assert (len(sources) > len(SOURCE) and len(targets) > len(TARGET)) == pieces
+    assert (len(sources) > len(SOURCE) and len(targets) > len(TARGET)) == subwords
     rows = np.random.default_rng(1).random((len(targets) + 1, len(sources) + 2), dtype=np.float32)
     predicted = list(enumerate(reversed(targets) if right_to_left else targets, start=ahead))  # (row, (word, piece))
     wanted = np.zeros((len(TARGET), len(SOURCE) + 2))
@@ -196,7 +196,7 @@ def test_rows_of_words_combine_rows_of_subwords(
 
 
 def test_rows_of_an_empty_side() -> None:
-    model = model_of(pieces=True)
+    model = model_of(subwords=True)
     rows = np.ones((1, len(model.source.encode(SOURCE)) + 2), dtype=np.float32)
     assert word_rows(model, SOURCE, [], rows).shape == (0, 3)
     rows = np.ones((len(model.target.encode(TARGET)) + 1, 2), dtype=np.float32)
@@ -211,9 +211,9 @@ def test_rows_of_the_wrong_shape_are_an_error() -> None:
 PAIR = (("low", "newer", "widest"), ("lowest", "new", "zorb", "wider"))
 
 
-def fine_model(pieces: int = 0, direction: str = "forward", right_to_left: bool = False, **parts: Any) -> Model:
+def fine_model(subwords: int = 0, direction: str = "forward", right_to_left: bool = False, **parts: Any) -> Model:
     sizes = {"embedding_size": 4, "hidden_size": 3, "attention_size": 5, "granularity": "fine"}
-    architecture, training = override(Architecture(), Training(bpe=pieces, min_frequency=1), sizes | parts)
+    architecture, training = override(Architecture(), Training(bpe=subwords, min_frequency=1), sizes | parts)
     vocabulary = build_vocabulary([["low", "newer"], ["lowest", "new", "wide"]] * 5, training)
     config = ModelConfig("x", direction, architecture, training, right_to_left=right_to_left)
     torch.manual_seed(1)
@@ -225,7 +225,7 @@ def fine_model(pieces: int = 0, direction: str = "forward", right_to_left: bool 
 
 @pytest.mark.parametrize("right_to_left", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("parts", [{"pieces": 25}, {}, {"decoder": "attend-after", "attention_window": "local-m"}])
+@pytest.mark.parametrize("parts", [{"subwords": 25}, {}, {"decoder": "attend-after", "attention_window": "local-m"}])
 def test_dimension_rows_average_to_the_attention(parts: dict[str, Any], direction: str, right_to_left: bool) -> None:
     model = fine_model(direction=direction, right_to_left=right_to_left, **parts)
     read, predicted = PAIR[::-1] if direction == "backward" else PAIR

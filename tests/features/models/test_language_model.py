@@ -48,7 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> TrainingFil
 @pytest.fixture(scope="module")
 def trained(files: TrainingFiles, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("trained")
-    kinds = {preset: request(preset) for preset in PRESETS} | {"pieces": request("lstm-lm", bpe=150)}
+    kinds = {preset: request(preset) for preset in PRESETS} | {"subwords": request("lstm-lm", bpe=150)}
     for name, each in kinds.items():
         train_model(each, files, str(folder / name), "cpu")
     return {name: folder / name for name in kinds}
@@ -96,7 +96,7 @@ def test_the_log_probability_equals_the_equations(trained: dict[str, Path], cand
     np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [*PRESETS, "pieces"])
+@pytest.mark.parametrize("kind", [*PRESETS, "subwords"])
 def test_shared_prefixes_do_not_change_values(kind: str, trained: dict[str, Path], candidates: list[Sentence]) -> None:
     model = load_model(trained[kind], find_device("cpu"))
     names = ["logprob", "worst3"]
@@ -105,7 +105,7 @@ def test_shared_prefixes_do_not_change_values(kind: str, trained: dict[str, Path
         np.testing.assert_allclose(together[name], alone[name], atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [*PRESETS, "pieces"])
+@pytest.mark.parametrize("kind", [*PRESETS, "subwords"])
 def test_the_source_makes_no_difference(kind: str, trained: dict[str, Path]) -> None:
     model = load_model(trained[kind], find_device("cpu"))
     sentences = [Sentence(number, source, (("a", "man"),)) for number, source in enumerate([(), ("ein",), ("x", "y")])]
@@ -136,7 +136,7 @@ def test_an_interrupted_training_continues(
         patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)
         train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
     train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
-    one, other = (load_model(folder, find_device("cpu")) for folder in (tmp_path / "model", trained["pieces"]))
+    one, other = (load_model(folder, find_device("cpu")) for folder in (tmp_path / "model", trained["subwords"]))
     assert one.digest == other.digest
 
 

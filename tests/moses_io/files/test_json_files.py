@@ -113,12 +113,12 @@ def test_a_record_with_wrong_types_is_an_error_in_one_line(write: Write, change:
     path = write("a.json", json.dumps(WRITTEN | change))
     with pytest.raises(InputError) as caught:
         read_record(path, Outer)
-    assert str(caught.value) == f"{path}: not as `moses-rerank` wrote it ({fault})"
+    assert str(caught.value) == f"{path}: damaged or edited, `moses-rerank` cannot read it ({fault})"
 
 
 def test_a_record_nested_too_deeply_is_an_error() -> None:
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
-    with pytest.raises(InputError, match=r"a\.json: not as .* \(maximum recursion depth exceeded"):
+    with pytest.raises(InputError, match=r"a\.json: damaged or edited, .* \(maximum recursion depth exceeded"):
         record_of(value, Outer, "a.json")

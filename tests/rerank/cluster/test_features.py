@@ -109,7 +109,7 @@ def test_a_table_that_does_not_match_the_list_is_reported(command: Command, fold
     Path("lex.f2e").write_text("x y 0.5\n")
     arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", "lexical:lex.f2e", "--output", "out")
     errors = [command(*arguments, *options)[2].splitlines()[-1] for options in ((), ("--ray", cluster))]
-    assert "words of the list have a pair in the table" in errors[0]
+    assert "checked words of the list has an entry with a word of the other side" in errors[0]
     assert errors[1] == errors[0]
 
 

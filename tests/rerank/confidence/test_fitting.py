@@ -1,5 +1,6 @@
 """Confidence estimators are fitted on a list, written, read and applied."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -263,15 +264,15 @@ def steps(values: list[Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "format 2, this version reads formats 3 and 4. Make it again with `moses-rerank run`"),
-        ({"format": 5}, "format 5, this version reads formats 3 and 4. Make it again with `moses-rerank run`"),
+        ({"format": 2}, "format 2, this version reads formats 3, 4 and 5. Make it again with `moses-rerank run`"),
+        ({"format": 6}, "format 6, this version reads formats 3, 4 and 5. Make it again with `moses-rerank run`"),
         ({"spread": 0}, "Expected `float` > 0.0 - at `$.spread`"),
         ({"spread": 1e999}, "expected a number up to 3.4e+38, found inf"),
         ({"deviations": [1, 1]}, "2 deviations of 3 values"),
         ({"features": []}, "Expected `object`, got `array` - at `$.features`"),
         ({"added": [1]}, "Expected `str`, got `int` - at `$.added[0]`"),
         ({"added": "Known"}, "Expected `array`, got `str` - at `$.added`"),
-        ({"added": ["Unknown"]}, "['Unknown'] are no list of its features"),
+        ({"added": ["Unknown"]}, "`added` names features that are not in `features`"),
         ({"deviations": [-1, 1, 1]}, "Expected `float` >= 0.0 - at `$.deviations[0]`"),
         ({"metric": "foo"}, "unknown metric 'foo'"),
         (
@@ -292,7 +293,7 @@ def test_a_damaged_file_is_an_error(altered: Altered, changes: dict[str, Any], m
     assert "altered.json: " in str(caught.value) and message in str(caught.value)
 
 
-def test_files_of_earlier_versions_are_read(fitted: Any, altered: Altered, tmp_path: Path) -> None:
+def test_unknown_keys_of_a_confidence_file_are_ignored(fitted: Any, altered: Altered, tmp_path: Path) -> None:
     confidence = read_confidence(str(altered({"kept": {"all": 30.5, "kept": 30.25}})))
     write_confidence(str(tmp_path / "again"), confidence)
     assert (tmp_path / "again").read_bytes() == fitted.confidence.read_bytes()
@@ -316,7 +317,20 @@ def test_files_of_another_kind_are_errors(write: Callable[..., Path]) -> None:
 def test_a_file_of_format_3_gives_the_same_estimates() -> None:
     """The file was written before predictors were renamed. The content of the two files is equal otherwise."""
     one, other = (read_confidence(str(Path(__file__).parent / f"format{number}.json")) for number in (3, 4))
-    assert (one.best_predictor, one.dev, one.units.dense) == (other.best_predictor, other.dev, other.units.dense)
-    for regression, same in ((one.quality, other.quality), (one.helped, other.helped)):
-        assert regression.names == same.names
-        assert (regression.coefficients == same.coefficients).all()
+    rng = np.random.default_rng(1)
+    for old, new in ((one.quality, other.quality), (one.helped, other.helped)):
+        assert old.names == new.names
+        rows = old.means + rng.normal(size=(20, len(old.names))) * old.deviations
+        np.testing.assert_array_equal(old.values(rows), new.values(rows))
+    np.testing.assert_array_equal(one.units.spread, other.units.spread)
+    assert replace(one.units, spread=other.units.spread) == other.units
+    assert replace(one, quality=other.quality, helped=other.helped, units=other.units) == other
+
+
+def test_values_of_a_feature_in_a_file_of_format_4_get_the_names_of_weights(fitted: Any, altered: Altered) -> None:
+    """They were counted from 1, after a colon. `Noise` has two values, `Known` has one."""
+    text = json.dumps(fitted.values()).replace("Noise.0", "Noise:1").replace("Noise.1", "Noise:2")
+    old = json.loads(text) | {"format": 4, "best_predictor": "consensus, Noise:2"}
+    confidence, expected = read_confidence(str(altered(old))), read_confidence(str(fitted.confidence))
+    assert (confidence.quality.names, confidence.helped.names) == (expected.quality.names, expected.helped.names)
+    assert confidence.best_predictor == "consensus, Noise.1"

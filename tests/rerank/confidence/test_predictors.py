@@ -37,16 +37,16 @@ def test_values_of_predictors() -> None:
         "length": math.log1p(4), "inverse length": 0.25, "total per word": 0.75, "characters per word": 1,
         "Moses' total": -2, "Moses' total per word": -0.5,
         "probability, scale 1": probability,
-        "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T:1 per word": 0.75,
-        "T:1 of the choice": 3,
-        "highest L per word": -0.5, "highest T:2 per word": 0.5,
-        "L is the best": 1.0, "T:2 is the best": 0.0,
+        "entropy, scale 1": -(texts * np.log(texts)).sum(), "L per word": -0.5, "T.0 per word": 0.75,
+        "T.0 of the choice": 3,
+        "highest L per word": -0.5, "highest T.1 per word": 0.5,
+        "L is the best": 1.0, "T.1 is the best": 0.0,
         "posterior of 1-grams, scale 1": (3 * (probabilities[0] + probability) + probability) / 4,
         "posterior of 4-grams, scale 1": probability,
     }  # fmt: skip
     assert {name: choice[name] for name in expected} == pytest.approx(expected)
     assert change["L over Moses' choice"] == 1.0  # 2, in units of 2
-    assert change["T:2 over Moses' choice"] == -1.0  # constant on dev, so not scaled
+    assert change["T.1 over Moses' choice"] == -1.0  # constant on dev, so not scaled
     assert change["total over Moses' choice"] == 2.0
     assert change["consensus over Moses' choice, scale 1"] > 0
 

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from features.arrays import Array
-from rerank.confidence.fitting import Outcome, _Choices, _cross_fitted, correlation, parts
+from rerank.confidence.fitting import Outcome, _Choices, _cross_fitted, correlation, groups
 from rerank.confidence.regression import (
     INVERSE_PENALTY,
     LEARNING_RATE,
@@ -96,4 +96,4 @@ def test_correlation_and_quarters_of_a_fit() -> None:
     ]  # fmt: skip
     assert [(part.expected, part.actual) for part in fit.changes] == [(0.25, 0), (0.5, 1), (0.75, 1)]
     assert correlation(expected, np.ones(5)) == correlation(np.ones(1), np.ones(1)) == 0
-    assert parts(np.zeros(0), np.zeros(0)) == ()
+    assert groups(np.zeros(0), np.zeros(0)) == ()

@@ -1,7 +1,9 @@
 """Reports of a run without test sets, without references, and with several test sets, all after the same tuning."""
 
 import base64
+import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -11,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import sacrebleu
@@ -20,7 +22,9 @@ from features.feature import Resources
 from moses_io.files.errors import InputError
 from moses_io.files.streams import digest
 from moses_io.merge import merge_lists
+from moses_io.weights import Weights, read_weights
 from rerank import Reranker
+from rerank.cli import main
 from rerank.experiment.chain import attend, attentive, evaluate
 from rerank.experiment.costs import Costs
 from rerank.experiment.file import read_experiment
@@ -44,6 +48,7 @@ iterations = 3
 folds = 2
 fallback = false
 """
+KNOWN = 'Known = "scores:{set}.known"\n'
 WITHOUT = '{ source = "news.de", nbest = "news.nbest" }'
 TWO = """
 [[test]]
@@ -104,6 +109,43 @@ def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT)
     return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
 
 
+class Ran(NamedTuple):
+    """Folder of a run, its printed report, and the stages that ran."""
+
+    folder: Path
+    printed: str
+    stages: list[str]
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+
+def run_copy(tuned: Path, folder: Path, test: str) -> Ran:
+    """Run the experiment with these test sets in a copy of `tuned`."""
+
+    def command(*arguments: object) -> tuple[int, bytes, str]:
+        out, err = io.TextIOWrapper(io.BytesIO(), write_through=True), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main([str(argument) for argument in arguments])
+        return status, out.buffer.getvalue(), err.getvalue()  # type: ignore[attr-defined]
+
+    shutil.copytree(tuned, folder)
+    return Ran(folder, *run(command, folder, test))
+
+
+@pytest.fixture(scope="module")
+def without(tuned: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A run with a test set without a reference."""
+    return run_copy(tuned, tmp_path_factory.mktemp("without") / "run", f"test = {WITHOUT}")
+
+
+@pytest.fixture(scope="module")
+def two(tuned: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A run with two test sets."""
+    return run_copy(tuned, tmp_path_factory.mktemp("two") / "run", TWO)
+
+
 def sets(folder: Path) -> list[list[str]]:
     """Return the names of the sets in each row of the ablation."""
     return [list(row["sets"]) for row in json.loads((folder / "work" / "ablation.json").read_text())]
@@ -126,7 +168,7 @@ Many = "neural:many"
 """
 
 
-def test_attention_is_stored_of_models_that_features_use(tmp_path: Path, models: dict[str, Path]) -> None:
+def test_the_attention_stage_has_the_models_that_features_use(tmp_path: Path, models: dict[str, Path]) -> None:
     """Models of pairs and groups occur once each. Unused models and models without attention are omitted."""
     old, path = str(models["backward"]), tmp_path / "experiment.toml"
     lists = EXPERIMENT.partition("[features]")[0].replace("TEST", f"test = {WITHOUT}")
@@ -190,22 +232,38 @@ def test_the_tuner_auto_chooses_on_the_selection_list(command: Command, folder: 
     assert status == 2 and "tuning: tuner: kbmira does not use the list of [selection], only auto does" in err
 
 
-def test_without_references_the_report_lists_changed_sentences(command: Command, folder: Path) -> None:
-    printed, done = run(command, folder, f"test = {WITHOUT}")
-    assert done == [
+def changed_sentences(work: Path) -> int:
+    before, after = ((work / f"test.{name}").read_text().split("\n") for name in ("moses", "reranked"))
+    return sum(old != new for old, new in zip(before, after, strict=True))
+
+
+def test_a_test_set_without_references_is_reranked_and_not_scored(without: Ran) -> None:
+    assert without.stages == [
         "score test Known", "join test", "select Moses' choices", "rerank test", "evaluate", "save the reranker",
     ]  # fmt: skip
-    work = folder / "work"
-    assert printed == (work / "report.txt").read_text()
-    before, after = ((work / f"test.{name}").read_text().split("\n") for name in ("moses", "reranked"))
-    changed = sum(old != new for old, new in zip(before, after, strict=True))
-    first = printed.partition("\n\n")[0]
+    assert without.printed == (without.work / "report.txt").read_text()
+    first = without.printed.partition("\n\n")[0]
     result, moses, *_ = first.split("\n")
+    changed = changed_sentences(without.work)
     assert result == f"{changed} of 30 sentences changed. Without references, translations are not scored."
     assert moses == "moses: 30 of 30 translations are in the list, 30 with rank 1, mean rank 1.0, median rank 1"
-    assert changed > 1
-    differences = [float(each) for each in re.findall(r"^sentence \d+, model score (\S+)$", printed, re.MULTILINE)]
-    assert len(differences) == min(changed, 6) and differences == sorted(differences, reverse=True)
+    html = (without.work / "report.html").read_text()
+    for text in (without.printed, html.partition("<main")[0]):
+        assert not re.search("sentence BLEU|oracle|chrF|TER", text)
+    assert f"\ntest:\n{first}\n" in (without.work / "reranker" / "README.md").read_text()
+    assert sets(without.folder) == [["dev"]] * 3
+
+
+def test_without_references_the_report_lists_changed_sentences(without: Ran) -> None:
+    """They are sorted by the difference in model score."""
+    found = re.findall(r"^sentence \d+, model score (\S+)$", without.printed, re.MULTILINE)
+    differences = [float(each) for each in found]
+    assert len(differences) == min(changed_sentences(without.work), 6) > 1
+    assert differences == sorted(differences, reverse=True)
+
+
+def test_the_json_and_the_page_of_a_test_set_without_references(without: Ran) -> None:
+    work, changed = without.work, changed_sentences(without.work)
     report = json.loads((work / "report.json").read_text())
     assert (report["sentences"], report["changed"], report["signatures"]) == (30, changed, {})
     assert report["systems"] == [{"system": "moses"}, {"system": "reranked"}]
@@ -218,26 +276,25 @@ def test_without_references_the_report_lists_changed_sentences(command: Command,
     columns = json.loads(zlib.decompress(base64.b64decode(index)))
     assert len(columns["source"]) == 30 and sum(each is not None for each in columns["score_gain"]) == changed
     assert (columns["references"], columns["gain"]) == ([], [])
-    for text in (printed, html.partition("<main")[0]):
-        assert not re.search("sentence BLEU|oracle|chrF|TER", text)
-    assert f"\ntest:\n{first}\n" in (work / "reranker" / "README.md").read_text()
-    assert sets(folder) == [["dev"]] * 3
 
 
-def test_two_test_sets_have_separate_stages(command: Command, folder: Path) -> None:
-    printed, done = run(command, folder, TWO)
-    own = {
-        name: [f"score {name} Known", f"join {name}", f"select Moses' choices, {name}", f"rerank {name}"]
-        for name in ("talks", "news")
-    }
-    every = [*own["talks"][:2], *own["news"][:2], *own["talks"][2:], *own["news"][2:], "ablate talks", "ablate"]
-    assert done == [*every, "evaluate, talks", "evaluate, news", "save the reranker"]
-    work = folder / "work"
-    reports = {name: (work / f"{name}.report.txt").read_text() for name in own}
-    assert printed == "\n".join(f"{name}:\n{report}" for name, report in reports.items())
+def test_two_test_sets_have_separate_stages(two: Ran) -> None:
+    scored, chosen = (
+        [name.format(each) for each in ("talks", "news") for name in names]
+        for names in (("score {} Known", "join {}"), ("select Moses' choices, {}", "rerank {}"))
+    )
+    ending = ["ablate talks", "ablate", "evaluate, talks", "evaluate, news", "save the reranker"]
+    assert two.stages == [*scored, *chosen, *ending]
+
+
+def test_reports_of_two_test_sets(two: Ran) -> None:
+    """Only talks has a reference."""
+    work = two.work
+    reports = {name: (work / f"{name}.report.txt").read_text() for name in ("talks", "news")}
+    assert two.printed == "\n".join(f"{name}:\n{report}" for name, report in reports.items())
     assert re.search(r"^features +dev, cross-validated +p +talks +p$", reports["talks"], re.MULTILINE)
     assert re.search(r"^features +dev, cross-validated +p$", reports["news"], re.MULTILINE)
-    assert sets(folder) == [["dev", "talks"]] * 3
+    assert sets(two.folder) == [["dev", "talks"]] * 3
     fits = json.loads((work / "talks.report.json").read_text())["confidence"]["sets"]
     assert [sum(quarter["count"] for quarter in fit["quarters"]) for fit in fits.values()] == [SENTENCES] * 2
     assert re.search(rf"^talks +{fits['talks']['correlation']:.3f} +\S+ .* > ", reports["talks"], re.MULTILINE)
@@ -245,12 +302,16 @@ def test_two_test_sets_have_separate_stages(command: Command, folder: Path) -> N
     assert "BLEU by" in reports["talks"] and "BLEU by" not in reports["news"]
     card = (work / "reranker" / "README.md").read_text()
     assert all(f"\n{name}:\n{report.partition(chr(10) * 2)[0]}\n" in card for name, report in reports.items())
-    assert run(command, folder, TWO) == (printed, [])
+
+
+def test_only_stages_of_changed_inputs_run_again(command: Command, two: Ran, tmp_path: Path) -> None:
+    folder = shutil.copytree(two.folder, tmp_path / "again")
+    assert run(command, folder, TWO) == (two.printed, [])
     (folder / "train.en").write_text("another text\n" * SENTENCES)
     assert run(command, folder, TWO)[1] == ["evaluate, talks"]
 
     (folder / "news.known").write_text("0\n" * len((folder / "news.known").read_text().split()))
-    changed = [*own["news"][:2], "rerank news", "evaluate, news", "save the reranker"]
+    changed = ["score news Known", "join news", "rerank news", "evaluate, news", "save the reranker"]
     assert run(command, folder, TWO)[1] == changed
     shutil.copy(folder / "train.en", folder / "talks.en")
     changed = ["ablate talks", "ablate", "evaluate, talks", "save the reranker"]
@@ -401,16 +462,16 @@ def test_python_scores_include_confidence_estimates(
     assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
     assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
 
-    content = (place / "confidence.json").read_text().replace('"format": 4', '"format": 2')
+    content = (place / "confidence.json").read_text().replace('"format": 5', '"format": 2')
     (place / "confidence.json").write_text(content)
     manifest = json.loads((place / "reranker.json").read_text())
     manifest["files"]["confidence.json"] = digest(place / "confidence.json")
     (place / "reranker.json").write_text(json.dumps(manifest))
     old = Reranker.load(place, features=reranker.features)
-    with warned("no estimates: .*confidence.json: format 2, this version reads formats 3 and 4. Make"):
+    with warned("no estimates: .*confidence.json: format 2, this version reads formats 3, 4 and 5. Make"):
         assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
     status, out, err = command(*apply, "--confidence", folder / "applied")
-    assert (status, out) == (2, b"") and "format 2, this version reads formats 3 and 4. Make it" in err.split("\n")[-2]
+    assert (status, out) == (2, b"") and "format 2, this version reads formats 3, 4 and 5." in err.split("\n")[-2]
 
 
 def test_a_reference_with_another_number_of_lines_is_an_error(command: Command, folder: Path) -> None:
@@ -419,7 +480,7 @@ def test_a_reference_with_another_number_of_lines_is_an_error(command: Command, 
     status, _, err = command("run", folder / "experiment.toml")
     assert (status, err) == (
         2,
-        f"moses-rerank run: {folder}/talks.en has 1 lines, {folder}/talks.de has 30\n",
+        f"moses-rerank run: {folder}/talks.en has 1 line, {folder}/talks.de has 30\n",
     )
 
 
@@ -593,3 +654,55 @@ def test_apply_counts_the_lines_of_a_piped_source(
     os.close(read)
     assert status == 2 and not (tmp_path / "out").exists()
     assert err.endswith(f"{path} has 31 lines, /dev/fd/{read} has 30\n")
+
+
+def with_tuning(settings: str) -> str:
+    """Return the experiment with more settings of tuning."""
+    return EXPERIMENT.replace("iterations = 3\n", f"iterations = 3\n{settings}\n")
+
+
+def tuned_weights(folder: Path) -> Weights:
+    return read_weights(str(folder / "work" / "weights.ini"))
+
+
+def test_the_key_freeze_keeps_initial_weights(command: Command, folder: Path) -> None:
+    initial = read_weights(str(folder / "moses.ini"))
+    assert tuned_weights(folder)["TranslationModel0"] != initial["TranslationModel0"]
+    assert "tune" in run(command, folder, "", with_tuning('freeze = ["TranslationModel0", "LM0"]'))[1]
+    frozen = tuned_weights(folder)
+    for name in ("TranslationModel0", "LM0"):
+        assert frozen[name] == pytest.approx(initial[name])
+    assert frozen["Distortion0"] != pytest.approx(initial["Distortion0"])
+
+
+@pytest.mark.parametrize(("sign", "factor"), [("+", 1), ("-", -1)])
+def test_the_key_sign_limits_weights(command: Command, folder: Path, sign: str, factor: int) -> None:
+    """The feature Known grows with the quality of a candidate, so its free weight is above 0."""
+    assert tuned_weights(folder)["Known"][0] > 0
+    assert "tune" in run(command, folder, "", with_tuning(f'sign = ["Known:{sign}", "LM0:{sign}"]'))[1]
+    limited = tuned_weights(folder)
+    assert min(factor * limited["Known"][0], factor * limited["LM0"][0]) >= 0
+    assert f"|sign:Known:{sign},LM0:{sign}" in json.loads((folder / "work" / "tuning.json").read_text())["signature"]
+
+
+def test_the_key_ablate_logs_the_loss_without_each_feature(command: Command, folder: Path) -> None:
+    """It includes Moses' own features, which the ablation of the report does not have."""
+    (folder / "experiment.toml").write_text(with_tuning("ablate = true").replace("TEST", ""))
+    status, _, err = command("run", folder / "experiment.toml")
+    assert status == 0, err
+    for name in ("Known", "LM0", "TranslationModel0"):
+        assert re.search(rf"^  without {name}: [0-9.]+ \([-+][0-9.]+, p ", err, re.MULTILINE), err
+    assert not [row for row in json.loads((folder / "work" / "ablation.json").read_text()) if "LM0" in row["name"]]
+
+
+def test_link_makes_symbolic_links_in_the_reranker(command: Command, folder: Path) -> None:
+    (folder / "lex.f2e").write_text("the die 0.5\n")
+    (folder / "experiment.toml").write_text(
+        EXPERIMENT.replace("TEST", "").replace(KNOWN, f'{KNOWN}Lex = "lexical:lex.f2e"\n')
+    )
+    table = folder / "work" / "reranker" / "tables" / "lex.f2e"
+    for options, linked in (((), False), (("--link",), True), ((), False)):
+        status, _, err = command("run", folder / "experiment.toml", *options)
+        assert status == 0, err
+        assert (table.is_symlink(), table.resolve() == folder / "lex.f2e") == (linked, linked)
+        assert table.read_text() == "the die 0.5\n"

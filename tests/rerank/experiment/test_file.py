@@ -173,7 +173,7 @@ def test_the_first_model_of_an_ensemble_gives_the_fertility(tmp_path: Path) -> N
         (
             'pretrained_model = "pair"',
             'pretrained_model = "fertile"',
-            "models.fertile.pretrained_model: put 'fertile' before 'fertile'",
+            "models.fertile.pretrained_model: a model cannot start from itself",
         ),
         (
             "reverse_source = false",
@@ -424,11 +424,11 @@ right = {{ preset = "rnnsearch", right_to_left = true, candidates = 3 }}
         ),
         (
             'translate_with = "left", right_to_left = true',
-            "models.left: candidates: left and other predict different words, or",
+            "models.left: candidates: left and other have different target vocabularies",
         ),
         (
             'translate_with = "left", bpe = 300',
-            r"left and other predict different words, .* together. Give each its own number",
+            r"left and other have different .* together. Give each its own candidates",
         ),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_feature_of_a_group_expands_to_its_models(text: str, expected: list[st
 
 
 def test_pairs_of_groups_of_different_sizes_are_an_error() -> None:
-    with pytest.raises(InputError, match="groups of 2 and 3 models"):
+    with pytest.raises(InputError, match="groups of 2 and 3 models, expected groups of equal size"):
         expand_feature(parse_requests(["N=agreement:many,three"])[0], GROUPS)
 
 

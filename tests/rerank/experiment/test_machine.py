@@ -1,6 +1,10 @@
 """Measurement of the speed of the machine."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +15,21 @@ from features.models.training.request import TrainingRequest
 from rerank.experiment import machine
 
 
-def test_waiting_time_of_a_thread_never_decreases() -> None:
-    first = machine.waiting_time()
-    sum(range(10**6))
-    assert 0 <= first <= machine.waiting_time()
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="the system measures no waiting time")
+def test_waiting_time_rises_while_another_process_uses_the_same_core() -> None:
+    cores = os.sched_getaffinity(0)
+    core = {min(cores)}
+    other = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {core})\nwhile True: pass"])
+    try:
+        os.sched_setaffinity(0, core)  # of this thread
+        first, end = machine.waiting_time(), time.monotonic() + 60
+        while machine.waiting_time() < first + 0.01 and time.monotonic() < end:
+            sum(range(10_000))
+        assert machine.waiting_time() >= first + 0.01
+    finally:
+        os.sched_setaffinity(0, cores)
+        other.kill()
+        other.wait()
 
 
 @pytest.mark.usefixtures("progress")
@@ -28,4 +43,4 @@ def test_waiting_for_other_programs_is_reported(
     sizes = TextSize(1, 1, 1), TextSize(1, 1, 1)
     machine._write_factors(TrainingRequest("rnnsearch"), np.zeros((1, 2), int), sizes, "cpu", str(tmp_path / "factors"))
     assert json.loads((tmp_path / "factors").read_text())["training"] == 2.0
-    assert capsys.readouterr().err.count("other programs make this one wait") == messages
+    assert capsys.readouterr().err.count("other programs use the cores: this one waited") == messages

@@ -1,6 +1,7 @@
 """Planning of a run (models, epochs and scope for the given minutes) and the file of the plan."""
 
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -266,7 +267,7 @@ def test_models_of_an_earlier_run_do_not_change_the_plan(experiment: Experiment)
     assert plan_of(experiment, 10) == before
 
 
-def test_a_short_run_needs_no_measurement(experiment: Experiment) -> None:
+def test_the_machine_is_not_measured_if_everything_fits_at_the_lowest_speed(experiment: Experiment) -> None:
     plan = found(limited(experiment, minutes=60))
     assert plan.is_full and plan.factors is None
 
@@ -334,9 +335,9 @@ def test_report_lines_of_a_plan(experiment: Experiment) -> None:
         "1.3 epochs, hidden_size 160"
     )
     none = replace(plan, steps={})
-    assert plan_lines(none) == ["no model of this corpus fits into 10 min"]
+    assert plan_lines(none) == ["no model for this corpus fits into 10 min"]
     assert plan_lines(replace(none, most_apply_seconds=5)) == [
-        "no model of this corpus fits into 10 min with apply_seconds = 5"
+        "no model for this corpus fits into 10 min with apply_seconds = 5"
     ]
 
 
@@ -422,6 +423,16 @@ def test_a_value_that_needs_optional_translations_is_an_error(experiment: Experi
     with_added = read_again(experiment, f'[features]\nOwn = "neural:{models["forward"]}[logprob,added]"')
     with pytest.raises(InputError, match=r"feature 'Own': the value 'added' is for merged lists"):
         check_inputs(with_all_models(with_added))
+
+
+def test_a_model_of_the_plan_does_not_replace_a_folder_of_its_name(
+    experiment: Experiment, models: dict[str, Path]
+) -> None:
+    folder = experiment.output.parent / "left-to-right"
+    shutil.copytree(models["forward"], folder)
+    planned = with_one_model(read_again(experiment, '[features]\nOld = "neural:left-to-right"'))
+    assert list(planned.features["NMTltr"].parts) == ["left-to-right"]
+    assert Path(planned.features["Old"].parts[0]).resolve() == folder.resolve()
 
 
 def test_the_complete_file_has_the_paths_of_user_features(experiment: Experiment) -> None:

@@ -389,7 +389,7 @@ def test_named_models_or_features_disable_the_plan(folder: Path) -> None:
 
 def test_a_corpus_with_different_numbers_of_lines_is_an_error(folder: Path) -> None:
     (folder / "train.en").write_text("one line\n")
-    with pytest.raises(InputError, match=r"train\.en has 1 lines, .*train\.de has 6000"):
+    with pytest.raises(InputError, match=r"train\.en has 1 line, .*train\.de has 6,000"):
         planned(read_experiment(str(folder / "e.toml")))
 
 
@@ -402,6 +402,16 @@ def test_an_unused_model_is_a_warning(warned: Callable[[str], AbstractContextMan
         check_inputs(read_experiment(str(folder / "e.toml")))
 
 
+def test_segmentation_marks_in_any_list_are_an_error_before_training(folder: Path, sample: Path) -> None:
+    """Only `score` would find them otherwise, after all trainings."""
+    lines = "".join(f"{number} ||| the house |0-1| ||| LM0= 1 ||| 1\n" for number in range(400))
+    (folder / "list").write_text(lines)
+    tables = f'[test]\nsource = "{sample}/dev.de"\nnbest = "list"\n[features]\nLen = "length"\n'
+    (folder / "e.toml").write_text((folder / "e.toml").read_text() + tables)
+    with pytest.raises(InputError, match=r"list:1: segmentation marks such as"):
+        check_inputs(read_experiment(str(folder / "e.toml")))
+
+
 def test_a_list_without_totals_is_an_error_before_training(folder: Path, sample: Path) -> None:
     (folder / "list").write_text("".join(f"{number} ||| the house ||| LM0= 1\n" for number in range(400)))
     text = (folder / "e.toml").read_text().replace(f"{sample}/dev.nbest.gz", "list")
@@ -409,7 +419,9 @@ def test_a_list_without_totals_is_an_error_before_training(folder: Path, sample:
         (folder / "e.toml").write_text(f"{text}\n[features]\n{features}\n")
         experiment = read_experiment(str(folder / "e.toml"))
         if is_error:
-            fault = r"list:1: no total in the fourth field, which feature .Like. needs. Name \[features\] without it$"
+            fault = (
+                r"list:1: feature 'Like' needs Moses' total: no total in the fourth field\. Remove it from \[features\]"
+            )
             with pytest.raises(InputError, match=fault):
                 check_inputs(experiment)
         else:
@@ -421,7 +433,7 @@ def test_a_list_without_totals_is_an_error_before_training(folder: Path, sample:
     [
         (
             "0 ||| the ||| LM0= 1 ||| x\n",
-            r"list:2: no total in the fourth field, found 'x', which feature 'Like' needs",
+            "list:2: feature 'Like' needs Moses' total: no total in the fourth field, found 'x'",
         ),
         ("0 ||| the ||| LM0= x ||| 1\n", "list:2: .*LM0"),
         ("9999 ||| the ||| LM0= 1 ||| 1\n", "list:2: sentence 9999 is beyond the source"),

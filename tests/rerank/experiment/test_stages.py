@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import shutil
 import time
@@ -5,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +82,31 @@ def test_another_program_version_repeats_all_stages(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("rerank.experiment.stages._VERSION", "99.0")
     assert done([copy("one", a, b)], record) == ["one"]
     assert done([copy("one", a, b)], record) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "ran"),
+    [("1.1.0", []), ("1.1.7", []), ("1.1.0.dev3", []), ("1.2.0", ["one"]), ("1.10.0", ["one"]), ("2.1.0", ["one"])],
+)
+def test_a_patch_version_repeats_no_stages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, ran: list[str]
+) -> None:
+    """A run of version 1.1.0 is continued by another version."""
+    a, b, record = (tmp_path / name for name in ("a", "b", "record"))
+    a.write_text("1")
+    for present, expected in (("1.1.0", ["one"]), (version, ran)):
+        monkeypatch.setattr("rerank.__version__", present)
+        monkeypatch.setattr("rerank.experiment.stages._VERSION", fresh_copy("rerank.experiment.stages")._VERSION)
+        assert done([copy("one", a, b)], record) == expected
+
+
+def fresh_copy(name: str) -> Any:
+    """Return a second copy of a module, which has read the present version. The first copy does not change."""
+    spec = importlib.util.find_spec(name)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_two_stages_with_the_same_output_are_an_error(tmp_path: Path) -> None:
@@ -439,3 +466,38 @@ def test_missing_inputs_are_reported_before_any_stage_runs(tmp_path: Path) -> No
     with pytest.raises(InputError, match="nowhere: No such file"):
         run_stages([copy("one", a, b), copy("two", tmp_path / "nowhere", tmp_path / "c")], tmp_path / "record")
     assert not b.exists()
+
+
+def test_another_stage_can_write_the_outputs_of_an_earlier_run(tmp_path: Path) -> None:
+    a, b, c, record = (tmp_path / name for name in ("a", "b", "c", "record"))
+    a.write_text("1")
+    assert done([copy("join", a, c)], record) == ["join"]
+    assert done([copy("score", a, b), copy("shorten", b, c)], record) == ["score", "shorten"]
+
+
+def test_a_killed_stage_keeps_its_outputs_for_another_stage(tmp_path: Path) -> None:
+    a, b, record = (tmp_path / name for name in ("a", "b", "record"))
+    a.write_text("1")
+
+    def write_half() -> None:
+        b.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_stages([replace(copy("join", a, b), action=write_half)], record)
+    assert done([copy("shorten", a, b)], record) == ["shorten"]
+    assert b.read_text() == "1"
+
+
+def test_a_link_to_the_folder_that_it_is_in_is_ignored(tmp_path: Path) -> None:
+    model, other, made, record = (tmp_path / name for name in ("model", "other", "made", "record"))
+    for folder, linked in ((model, other), (other, model)):
+        folder.mkdir()
+        (folder / "weights").write_text("1")
+        (folder / "itself").symlink_to(".")
+        (folder / "linked").symlink_to(linked)
+    stage = Stage("read", (str(model),), None, (str(made),), made.touch)
+    assert done([stage], record) == ["read"]
+    assert done([stage], record) == []
+    (other / "weights").write_text("2")
+    assert done([stage], record) == ["read"]

@@ -128,6 +128,8 @@ def test_a_failure_ends_the_other_processes(tmp_path: Path, capfd: pytest.Captur
         do_all({"large": partial(bytearray, 2**62)}, 2)
     with pytest.raises(InputError, match=r"^broken: ended with status 1$"):
         do_all({"broken": partial(fail, "")}, 2)
+    with pytest.raises(InputError, match=r"^killed: killed by signal 9, often for lack of memory\. Use fewer --jobs$"):
+        do_all({"killed": partial(signal.raise_signal, signal.SIGKILL)}, 2)
     assert "a fault of ours" in capfd.readouterr().err
     with pytest.raises(InputError, match=r"^full: /dev/full: No space left on device$"):
         do_all({"full": fill}, 2)

@@ -38,9 +38,20 @@ def test_one_output_line_per_source_sentence(command: Command, write: Write) -> 
     assert command("rerank", nbest, "--weights", weights, "--on-missing", source)[1] == b"x\nb\nz\n"
     short = write("short", "x\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--source", source, "--on-missing", short)
-    assert (status, "has 1 lines, there are 3 source sentences" in err) == (2, True)
+    assert (status, "has 1 line, there are 3 source sentences" in err) == (2, True)
     status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 1, "--on-missing", "blank")
-    assert (status, "sentence 1 is beyond the source, which has 1 lines" in err) == (2, True)
+    assert (status, "sentence 1 is beyond the source, which has 1 line" in err) == (2, True)
+
+
+def test_a_gap_does_not_shift_the_output(command: Command, write: Write) -> None:
+    """topbest.py of Moses writes two lines for this list."""
+    nbest, weights = write("list", "0 ||| a ||| L= 1\n2 ||| c ||| L= 1\n"), write("w", "L= 1\n")
+    status, out, err = command("rerank", nbest, "--weights", weights)
+    assert (status, out) == (2, b"a\n")
+    assert "list:2: sentence 1 has no candidates. --on-missing blank or FILE supplies its line" in err
+    filled = ("rerank", nbest, "--weights", weights, "--on-missing")
+    assert command(*filled, "blank", "--sentences", 5)[1] == b"a\n\nc\n\n\n"
+    assert command(*filled, write("1best", "x\ny\nz\n"))[1] == b"a\ny\nc\n"
 
 
 def test_a_missing_last_sentence_is_an_error_with_a_source(command: Command, write: Write) -> None:
@@ -48,7 +59,7 @@ def test_a_missing_last_sentence_is_an_error_with_a_source(command: Command, wri
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 2)
     ends = f"{nbest}:1: the list ends at sentence 0, expected sentences up to 1. The decoder probably stopped early"
-    assert (status, f"{ends}. --on-missing blank or FILE fills the missing lines\n" in err) == (2, True)
+    assert (status, f"{ends}. --on-missing blank or FILE supplies the missing lines\n" in err) == (2, True)
 
 
 def test_a_list_that_ends_early_differs_from_a_gap(
@@ -78,7 +89,10 @@ def test_weights_without_a_feature_in_the_list(command: Command, write: Write) -
     assert command("rerank", nbest, "--weights", weights)[:2] == (0, b"b\n")
     status, _, err = command("rerank", nbest, "--weights", write("w", "L= 1\nNMT= 2\n"))
     assert status == 2
-    assert f"list:1: no feature NMT, but {weights} has a weight for it. Is this list the scored one?" in err
+    assert (
+        f"list:1: {weights} has weights for features that are not in the list: NMT. Was the list scored with `score`?"
+        in err
+    )
 
 
 def test_the_error_for_a_list_without_labels_explains_the_weights(command: Command, write: Write) -> None:

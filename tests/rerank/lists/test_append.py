@@ -11,12 +11,11 @@ import pytest
 
 from features import reader
 from features.arrays import Array
-from features.feature import Resources, Sentence
+from features.feature import Sentence
 from features.feature_set import FeatureSet
-from features.request import parse_requests
 from features.table import FEATURES, Kind
 from moses_io.files.errors import InputError
-from moses_io.files.text import read_lines, tokens
+from moses_io.files.text import tokens
 from moses_io.nbest import read_hypotheses
 from rerank.lists import scoring
 from rerank.lists.append import Sample, join_features
@@ -95,28 +94,10 @@ def test_numbering_of_links_follows_earlier_sentences(command: Command, write: W
     assert (status, found) == (0, [b"1 2 0 -1 1", b"2 1 0 0 1", b"1 2 -1 -1 0"])
 
 
-def test_a_backward_model_predicts_the_source(sample: Path, models: dict[str, Path]) -> None:
-    """The score equals that of its network with source and target exchanged."""
-    import torch
-
-    from features.models.batches import pad
-    from features.models.folder import load_model
-
-    source, hypothesis = tokens(read_lines(str(sample / "test.de"))[0]), ("the", "doctors", "sing", ".")
-    features = FeatureSet(parse_requests([f"neural:{models['backward']}"]), Resources("cpu"))
-    (value,) = features.score([Sentence(0, tuple(source), (hypothesis,))]).columns[0].values.ravel()
-    model = load_model(models["backward"], torch.device("cpu"))
-    with torch.inference_mode():
-        encoded = model.network.encode(pad([model.source.encode(hypothesis)], model.device))
-        scores = model.network.score(encoded, pad([model.target.encode(source)], model.device))
-    assert scores.log_probs.shape == (1, len(source) + 1)
-    assert value == pytest.approx(float(scores.log_probs.sum()), abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("line", "feature", "message"),
     [
-        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'. `rerank` takes a list"),
+        ("0 ||| a ||| L= 1", "L=length", "list:1: the list already has a feature 'L'. Use `rerank` for a list"),
         ("2 ||| a ||| L= 1", "length", "list:1: sentence 2 is beyond the source, which has 2 lines (ids from 0 to 1)"),
         ("0 ||| a |0-0| ||| L= 1", "length", "list:1: segmentation marks such as |0-1| in the text"),
         ("0 ||| a", "length", "list:1: expected at least 3 fields"),
@@ -205,7 +186,7 @@ def test_a_value_that_is_not_finite_is_an_error(
     source = write("source", "x\n" * 9)
     status, _, err = command("score", nbest, "--source", source, "--feature", "Bad=infinite")
     assert status == 2
-    assert "list:3: feature 'Bad': not finite, or larger than 3.4e+38" in err
+    assert "list:3: feature 'Bad': not finite, or an absolute value exceeds 3.4e+38" in err
 
 
 def peak_kib(arguments: list[str]) -> int:

@@ -43,7 +43,7 @@ def test_all_errors_are_reported_with_their_lines(command: Command, write: Write
         ":3: feature 'L' has 2 values, earlier lines have 1",
         f":4: sentence 5 is beyond {nbest.parent / 'source'}, which has 3 lines",
         ":5: feature 'L': not finite (nan)",
-        ":7: sentence 0 comes again after others. `moses-rerank validate --regroup` puts a list in order",
+        ":7: sentence 0 occurs again after other sentences. `moses-rerank validate --regroup` sorts a list by id",
         ":8: expected at least 3 fields between '|||', found 2",
     ]
     assert "field 5, segmentation: in 1 lines" in text
@@ -51,7 +51,7 @@ def test_all_errors_are_reported_with_their_lines(command: Command, write: Write
     assert "1 empty" in text
 
 
-def test_warnings(command: Command, write: Write) -> None:
+def test_mismatches_of_list_reference_and_weights_are_reported(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| don &apos;t |0-1| ||| L= 1 A= 1\n0 ||| don &apos;t |0-1| ||| L= 1 A= 2\n")
     reference, weights = write("reference", "Don 't\n"), write("weights", "[weight]\nL= 1 2\nB= 1\nC_D= 1 2\nE_F= 1\n")
     status, out, _ = command("validate", nbest, "--reference", reference, "--weights", weights)
@@ -109,7 +109,7 @@ def test_a_repeated_id_outside_a_short_source(command: Command, write: Write) ->
     lines = [f"{sentence} ||| a ||| L= 1 ||| 0 ||| 0-9\n" for sentence in (0, 3, 3, 1, 3, 3)]
     status, out, _ = command("validate", write("list", "".join(lines)), "--source", write("source", "x\ny\n"))
     assert status == 2
-    assert b"list:2: sentence 3 is beyond" in out and b"list:5: sentence 3 comes again after others" in out
+    assert b"list:2: sentence 3 is beyond" in out and b"list:5: sentence 3 occurs again after other sentences" in out
 
 
 def test_empty_lines_are_a_warning(command: Command, write: Write) -> None:
@@ -309,7 +309,7 @@ def test_a_truncated_last_line_is_a_warning(command: Command, write: Write, line
 
 def test_an_incomplete_last_line_is_reported_as_truncated(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1 ||| 0\n0 ||| b ||| L= ")
-    fault = f"{nbest}:2: feature 'L' has no value. The line has no newline, the list was probably cut off here\n"
+    fault = f"{nbest}:2: feature 'L' has no value. The line has no line end, so the list was probably cut off here\n"
     assert fault in command("validate", nbest)[1].decode()
     assert fault in command("score", nbest, "--source", write("source", "x\n"), "--feature", "length")[2]
 

@@ -66,7 +66,7 @@ def test_equal_scores_of_different_outputs_are_not_significant() -> None:
 
 
 def test_a_system_with_another_number_of_lines_is_an_error(sample: Path) -> None:
-    with pytest.raises(InputError, match="x has 1 lines, the reference has 400"):
+    with pytest.raises(InputError, match="x has 1 line, the reference has 400"):
         find_in_list(str(sample / "test.nbest.gz"), [read_lines(str(sample / "test.en"))], {"x": ["x"]}, Filters(""))
 
 

@@ -20,7 +20,8 @@ lines = st.lists(words, max_size=9).map(" ".join)
 blanks = st.sampled_from(["", " ", "  ", "\u3000"])
 gapped = st.lists(st.tuples(lines, *[st.one_of(lines, blanks)] * 3), min_size=1, max_size=6)
 characters = st.lists(st.sampled_from("abcde"), min_size=1, max_size=9).map(" ".join)
-gapped_characters = st.lists(st.tuples(characters, *[st.one_of(characters, blanks)] * 3), min_size=1, max_size=6)
+hypotheses = st.one_of(characters, st.sampled_from(["", " "]))
+gapped_characters = st.lists(st.tuples(hypotheses, *[st.one_of(characters, blanks)] * 3), min_size=1, max_size=6)
 
 
 @given(gapped)
@@ -84,7 +85,7 @@ def test_a_weighted_sum_of_metrics() -> None:
         ("bleu+", "unknown metric ''"),
         ("bleu+ter:1", "expected 2 weights, found 1"),
         ("bleu+ter:1,x", "expected a number, found 'x' after the colon"),
-        ("bleu+ter:1e308,1e308", "larger than 3.4e\\+38, the largest number of Moses after the colon"),
+        ("bleu+ter:1e308,1e308", "'1e308' exceeds 3.4e\\+38, the limit of float32 in Moses after the colon"),
         ("bleu+ter:0,0", "one above 0"),
         ("bleu+ter:1,-1", "not negative"),
     ],
@@ -95,7 +96,6 @@ def test_wrong_metrics_are_errors(text: str, message: str) -> None:
 
 
 FORMULA = Metric("bleu").formula
-sentences = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9)
 
 
 def statistics(hypothesis: str, *references: str) -> Array:
@@ -114,18 +114,6 @@ def test_matches_are_clipped_by_the_maximum_over_references() -> None:
 
 def test_of_two_equally_close_lengths_the_shorter_is_used() -> None:
     assert statistics("a b c", "a b c d", "a b")[-1] == 2
-
-
-@given(st.lists(st.tuples(sentences, sentences, sentences), min_size=1, max_size=8))
-def test_corpus_bleu_equals_sacrebleu(corpus: list[tuple[list[str], list[str], list[str]]]) -> None:
-    from sacrebleu.metrics.bleu import BLEU
-
-    summed = np.sum(
-        [SentenceReferences([one, two]).statistics(hypothesis) for hypothesis, one, two in corpus], axis=0, dtype=float
-    )
-    lines = [[" ".join(row[column]) for row in corpus] for column in range(3)]
-    theirs = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(lines[0], lines[1:]).score
-    assert 100 * float(FORMULA.score(summed)) == pytest.approx(theirs, abs=1e-9)
 
 
 def test_smoothed_sentence_bleu() -> None:

@@ -286,3 +286,38 @@ def test_sparse_weights_without_a_feature_in_the_list_are_kept(command: Command,
     assert "s_other" not in (tmp_path / "tuning" / "sparse-weights").read_text()
     _, imported, _ = command("import-weights", tmp_path / "tuning", write("out", "F0 1\nF1 2\nF2 -1\n"))
     assert b"s_other= 3\n" in imported
+
+
+def test_weights_of_a_tuneable_unknown_word_penalty_are_imported(
+    command: Command, write: Write, tmp_path: Path
+) -> None:
+    """Lists have this feature only if the ini declares it as tuneable."""
+    nbest = write("list", LIST.replace("||| L=", "||| UnknownWordPenalty0= -100 L="))
+    start = write("start", "UnknownWordPenalty0= 0.7\nL= 0.5\nTM= 0.25 -0.25\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", tmp_path / "tuning")
+    assert command("export", nbest, *arguments)[0] == 0
+    result = write("kbmira.out", "F0 1\nF1 1\nF2 1\nF3 -1\n")
+    status, imported, err = command("import-weights", tmp_path / "tuning", result)
+    assert status == 0, err
+    assert b"\nUnknownWordPenalty0= 0.25\nL= 0.25\nTM= 0.25 -0.25\n" in imported
+
+
+def test_the_weight_of_rest_cannot_be_tuned_by_moses(command: Command, write: Write, tmp_path: Path) -> None:
+    nbest = write("list", LIST.replace("||| L=", "||| Rest= -1 L="))
+    start = write("start", "L= 0.5\nTM= 0.25 -0.25\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start)
+    status, _, err = command("export", nbest, *arguments, "--output", tmp_path / "tuning")
+    fixed = "feature 'Rest' has a fixed weight, but Moses' tuners tune all features. Export a list without it"
+    assert (status, fixed in err, (tmp_path / "tuning").exists()) == (2, True, False)
+
+
+def test_weights_tuned_on_files_of_an_unlabelled_list_fit_the_list(command: Command, write: Write) -> None:
+    """Moses' extractor names the values `_0`, `_1`, …."""
+    features = "FEATURES_TXT_BEGIN_0 0 2 3 _0 _1 _2 \n0 -9 -3 \n0 -1 -3 \nFEATURES_TXT_END_0\n"
+    statistics = "SCORES_TXT_BEGIN_0 0 2 9 BLEU \n0 2 0 1 0 0 0 0 6 \n6 6 5 5 4 4 3 3 6 \nSCORES_TXT_END_0\n"
+    files = ("--extractor-features", write("f.dat", features), "--extractor-scores", write("s.dat", statistics))
+    start = ("--initial-weights", write("init.opt", "0.5 0 -0.5\n0 0 0\n1 1 1\n"))
+    status, ini, err = command("tune", *files, *start, "--tuner", "kbmira")
+    assert status == 0, err
+    nbest = write("list", "0 ||| a b ||| 0 -9 -3 ||| 0\n0 ||| the old house is red . ||| 0 -1 -3 ||| 0\n")
+    assert command("rerank", nbest, "--weights", write("w", ini))[1].decode() == "the old house is red .\n"

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from moses_io.files.errors import InputError
-from rerank.plots.canvas import FORMATS, canvas, form_of, label, legend, names, series_style
+from rerank.plots.canvas import FORMATS, canvas, format_of, label, legend, names, series_style
 
 
 def draw(path: Path, *words: str) -> bytes:
@@ -22,10 +22,10 @@ def draw(path: Path, *words: str) -> bytes:
 
 
 def test_the_file_extension_gives_the_format() -> None:
-    assert [form_of(name) for name in ("a.png", "b/c.SVG", "-.pdf")] == ["png", "svg", "pdf"]
+    assert [format_of(name) for name in ("a.png", "b/c.SVG", "-.pdf")] == ["png", "svg", "pdf"]
     for name in ("-", "a.jpg", "png", "a.png.gz", ""):
         with pytest.raises(InputError, match=rf"--output {name}: expected a name in \.png, \.svg or \.pdf"):
-            form_of(name)
+            format_of(name)
 
 
 def test_pictures_are_valid_and_reproducible(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rerank.plots.measurements import (
     plot_weights,
     read_bins,
     read_curves,
-    read_spreads,
+    weights_by_feature,
 )
 from rerank.report.breakdown import Bin
 
@@ -131,9 +131,9 @@ def test_plot_scores_by_sentence_length(tmp_path: Path, drawn: Callable[[Path], 
 def test_relative_weights_of_several_runs(write: Write) -> None:
     one = write("1", "[weight]\nTM= 2 -4\nLM= 3\nsp_a= 1\n")  # sum of absolute weights: 10
     two = write("2", "[weight]\nNew= 1\nLM= 1\nTM= 1 0\nsp_a= 1\nsp_b= 0\n")  # sum of absolute weights: 4
-    spreads, sparse = read_spreads([str(one), str(two)])
+    by_feature, sparse = weights_by_feature([str(one), str(two)])
     assert sparse == 2
-    assert list(spreads.items()) == [
+    assert list(by_feature.items()) == [
         ("TM.0", pytest.approx([0.2, 0.25])),
         ("TM.1", pytest.approx([-0.4, 0])),
         ("LM", pytest.approx([0.3, 0.25])),
@@ -143,15 +143,15 @@ def test_relative_weights_of_several_runs(write: Write) -> None:
 
 def test_zero_and_missing_weights(write: Write) -> None:
     zero = str(write("0", "[weight]\nLM= 0\n"))
-    assert read_spreads([zero]) == ({"LM": [0.0]}, 0)
+    assert weights_by_feature([zero]) == ({"LM": [0.0]}, 0)
     with pytest.raises(InputError, match="named twice"):
-        read_spreads([zero, zero])
+        weights_by_feature([zero, zero])
     with pytest.raises(InputError, match="no weights"):
-        read_spreads([str(write("none", "[weight]\n"))])
+        weights_by_feature([str(write("none", "[weight]\n"))])
 
 
 @pytest.mark.parametrize(
-    ("spreads", "sparse", "note", "dots"),
+    ("by_feature", "sparse", "note", "dots"),
     [
         ({"LM": [0.5], "_x": [-0.5]}, 0, "weight", 0),
         (
@@ -163,14 +163,14 @@ def test_zero_and_missing_weights(write: Write) -> None:
     ],
 )
 def test_plot_weights(
-    spreads: dict[str, list[float]],
+    by_feature: dict[str, list[float]],
     sparse: int,
     note: str,
     dots: int,
     tmp_path: Path,
     drawn: Callable[[Path], list[str]],
 ) -> None:
-    plot_weights(spreads, sparse, str(tmp_path / "w.svg"))
+    plot_weights(by_feature, sparse, str(tmp_path / "w.svg"))
     assert {"LM", "_x", note} <= set(drawn(tmp_path / "w.svg"))
     assert (tmp_path / "w.svg").read_text().count("fill: #d55e00") == dots
 

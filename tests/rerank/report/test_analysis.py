@@ -12,10 +12,11 @@ from rerank.report.analysis import (
     analyse,
     by_frequency,
     count_words,
+    find_gains,
     ngram_changes,
     vocabulary,
 )
-from rerank.report.breakdown import Depths
+from rerank.report.breakdown import Depths, statistics
 from rerank.report.charts import charts
 from rerank.report.listed import read_listed
 from rerank.report.tables import analysis_sections
@@ -130,3 +131,22 @@ def test_of_equal_differences_the_longer_ngram_is_first() -> None:
         ("a b", 0, 1, 0), ("a", 0, 1, 0), ("b", 0, 1, 0),
     ]  # fmt: skip
     assert [(each.ngram, each.sentence) for each in changes.lost] == [("x", 1)]
+
+
+def test_equal_scores_neither_rise_nor_fall() -> None:
+    """Both scores are 18/5040, as products 6 · 3 · 1 · 1 and 9 · 2 · 1 · 1 with smoothing."""
+    before, after = ([[5, 9, 2, 8, 0, 7, 0, 6, 10]], [[8, 9, 1, 8, 0, 7, 0, 6, 10]])
+    found = find_gains(np.array(before, dtype=float), np.array(after, dtype=float))
+    assert (found.rose, found.fell, found.stayed) == (0, 0, 1)
+
+
+def test_sentence_bleu_gains() -> None:
+    """Smoothed BLEU of `a x` for `a b` is (2/3 · 1/2 · 1 · 1)^(1/4) = 0.76, and of `x x` (1/3 · 1/2)^(1/4) = 0.64."""
+    before, after = statistics(
+        [["a b"] * 5], {"before": ["a x", "a b", "x x", "a b", "b b"], "after": ["a b", "a x", "a x", "a b", "b b"]}
+    ).values()
+    found = find_gains(before, after)
+    assert (found.rose, found.fell, found.stayed) == (2, 1, 2)
+    counts = {lower: count for lower, count in zip(found.lower, found.counts, strict=True) if count}
+    assert counts == {-30: 1, 10: 1, 20: 1}
+    assert (found.lower[0], found.lower[-1], len(found.lower)) == (-100, 90, 20)

@@ -12,7 +12,6 @@ from moses_io.files.streams import Lines
 from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
 from rerank.metrics.metric import Metric
-from rerank.report.analysis import find_gains
 from rerank.report.breakdown import Bin, Depth, by_length, by_margin, corpus_bleu, margin, statistics
 from rerank.report.listed import find_in_list
 
@@ -45,13 +44,6 @@ def test_margins_of_the_decoder_output() -> None:
     )
     printed = [replace(first, moses_output="b"), replace(second, moses_output="d")]
     assert [margin(each, []) for each in printed] == [-2, None]
-
-
-def test_equal_scores_neither_rise_nor_fall() -> None:
-    """Both scores are 18/5040, as products 6 · 3 · 1 · 1 and 9 · 2 · 1 · 1 with smoothing."""
-    before, after = ([[5, 9, 2, 8, 0, 7, 0, 6, 10]], [[8, 9, 1, 8, 0, 7, 0, 6, 10]])
-    found = find_gains(np.array(before, dtype=float), np.array(after, dtype=float))
-    assert (found.rose, found.fell, found.stayed) == (0, 0, 1)
 
 
 def test_margins_in_a_merged_list_use_candidates_of_the_decoder() -> None:
@@ -98,18 +90,6 @@ def test_lists_without_quarters(read: Read, total: str, sentences: int) -> None:
     references = [["a"] * sentences]
     _, collected = read(lines, references)
     assert by_margin(collected, statistics(references, {"before": references[0]})) == []
-
-
-def test_sentence_bleu_gains() -> None:
-    """Smoothed BLEU of `a x` for `a b` is (2/3 · 1/2 · 1 · 1)^(1/4) = 0.76, and of `x x` (1/3 · 1/2)^(1/4) = 0.64."""
-    before, after = statistics(
-        [["a b"] * 5], {"before": ["a x", "a b", "x x", "a b", "b b"], "after": ["a b", "a x", "a x", "a b", "b b"]}
-    ).values()
-    found = find_gains(before, after)
-    assert (found.rose, found.fell, found.stayed) == (2, 1, 2)
-    counts = {lower: count for lower, count in zip(found.lower, found.counts, strict=True) if count}
-    assert counts == {-30: 1, 10: 1, 20: 1}
-    assert (found.lower[0], found.lower[-1], len(found.lower)) == (-100, 90, 20)
 
 
 LIST = """\
@@ -212,8 +192,3 @@ def test_a_bin_is_scored_as_a_separate_corpus() -> None:
             system[part_of_lines], [one[part_of_lines], two[part_of_lines]], tokenize="none", force=True
         ).score
         assert each == Bin(each.lower, each.upper, 25, {"s": pytest.approx(expected), "two": pytest.approx(100)})
-
-
-def test_missing_lines_are_an_error() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        statistics([["a", "b"]], {"s": ["a"]})

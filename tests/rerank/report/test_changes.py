@@ -80,9 +80,9 @@ def test_changes_as_text(changes: list[Change]) -> None:
     lines = side_by_side(changes)
     heads = [line for line in lines if line.startswith("sentence")]
     assert heads == [
-        "sentence 3, sentence BLEU +63.2",
-        "sentence 0, sentence BLEU +29.3",
-        "sentence 1, sentence BLEU -40.5",
+        "sentence 3, sentence BLEU gain +63.2",
+        "sentence 0, sentence BLEU gain +29.3",
+        "sentence 1, sentence BLEU gain -40.5",
     ]
     assert "  moses      a b x" in lines
     assert "  reranked   a b c" in lines

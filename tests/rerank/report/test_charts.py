@@ -13,7 +13,6 @@ from rerank.report import charts
 from rerank.report.analysis import Frequency, Gains, Matched, NgramChanges
 from rerank.report.breakdown import Bin, Depth
 from rerank.report.drawing import Scale
-from rerank.report.page import EXPLORER
 from rerank.tuning.ablation import BASE, Ablation, SetScore
 from rerank.tuning.gain import RelativeWeight
 
@@ -32,7 +31,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "lengths": lambda: charts.length_chart([Bin(1, 1, 20, BOTH), Bin(2, 9, 25, BOTH)]),
     "margins": lambda: charts.margin_chart([Bin(0.5, 1, 5, BOTH), Bin(1, 2, 6, BOTH)]),
     "frequency": lambda: charts.frequency_chart([Frequency(0, 0, 3, BOTH), Frequency(1000, None, 9, BOTH)]),
-    "worth": ablation_figure,
+    "ablation": ablation_figure,
     "weights": lambda: charts.weights_chart(
         [RelativeWeight(BAD, 0.75, (0.5, 1.0)), RelativeWeight("LM0", -0.25, (-0.5, 0.0))]
     ),
@@ -177,9 +176,3 @@ def test_few_sentences_and_names_with_special_characters() -> None:
     root = drawn(outcome([40], [60]), "bleu+chrf:0.7,0.3", "<a & b\x1b>")
     assert dots(root, "two") == dots(root, "two dots") == [pytest.approx((40, 60), abs=0.05)]
     assert root[0][0].text == "bleu+chrf:0.7,0.3 of the sentences of <a & b\\x1b>: expected and actual"
-
-
-def test_text_has_the_text_colour_of_the_page() -> None:
-    style = (EXPLORER / "charts.css").read_text(encoding="utf-8")
-    assert "svg { " in style and "fill: currentColor" in style
-    assert not re.search(r"#(000|fff)|black|white", style)

@@ -1,8 +1,12 @@
 import base64
 import json
+import os
 import re
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
@@ -45,37 +49,39 @@ class Explored(NamedTuple):
         return "\n".join(page(name, above, self.chunks.elements(), columns))
 
 
+Explore, Decompressed = Callable[..., Explored], Callable[[str], dict[str, Any]]
+
+
+def explored_list(path: Path, references: list[list[str]], nbest: str = LIST, more: int = 0) -> Explored:
+    """Write and read three sentences: the second has no candidates, the first is reranked. Append empty sentences."""
+    path.write_text(nbest)
+    source, before, after = ["s0 t0", "s1", "s2\x9b"], ["a b x", "", "a\x1b c"], ["a b c", "", "a\x1b c"]
+    reranked = Reranked(
+        source=[*source, *[""] * more],
+        references=references,
+        before=[*before, *[""] * more],
+        after=[*after, *[""] * more],
+        weights=WEIGHTS,
+        filters=Filters(""),
+    )
+    estimates = {0: Estimate(41.256, 0.75), 2: Estimate(90, None)}
+    rows = np.array([[0.1, 0.9], [0.25, 0.75], [1 / 3, 2 / 3]], dtype=np.float32)
+    attention = {(0, "moses"): {"fwd\x07": rows}, (0, "reranked"): {"fwd\x07": rows[::-1]}}
+    names = merged_list_names(next(read_nbest(str(path))))
+    changes, chunks = [], Chunks(reranked, names, attention, BytesIO())
+    for listed in read_listed(str(path), references, len(reranked.source), Filters("")):
+        candidates = collect([listed.candidates])
+        scores = candidates.scores(candidates.space.vector(WEIGHTS))
+        change = find_change(listed.candidates, reranked, "chrf", estimates.get(listed.candidates.sentence))
+        changes += [change] if change else []
+        chunks.add(listed, Ranking(listed.candidates, scores), change.reasons if change else ())
+    chunks.finish()
+    return Explored(path, reranked, MeasuredEstimates("chrf", estimates), sorted_changes(changes), chunks)
+
+
 @pytest.fixture
-def explore(tmp_path: Path) -> Callable[..., Explored]:
-    """Return a function that reads three sentences: the second has no candidates, the first is reranked."""
-
-    def make(references: list[list[str]], nbest: str = LIST, more: int = 0) -> Explored:
-        path = tmp_path / "list"
-        path.write_text(nbest)
-        source, before, after = ["s0 t0", "s1", "s2\x9b"], ["a b x", "", "a\x1b c"], ["a b c", "", "a\x1b c"]
-        reranked = Reranked(
-            source=[*source, *[""] * more],
-            references=references,
-            before=[*before, *[""] * more],
-            after=[*after, *[""] * more],
-            weights=WEIGHTS,
-            filters=Filters(""),
-        )
-        estimates = {0: Estimate(41.256, 0.75), 2: Estimate(90, None)}
-        rows = np.array([[0.1, 0.9], [0.25, 0.75], [1 / 3, 2 / 3]], dtype=np.float32)
-        attention = {(0, "moses"): {"fwd\x07": rows}, (0, "reranked"): {"fwd\x07": rows[::-1]}}
-        names = merged_list_names(next(read_nbest(str(path))))
-        changes, chunks = [], Chunks(reranked, names, attention, BytesIO())
-        for listed in read_listed(str(path), references, len(reranked.source), Filters("")):
-            candidates = collect([listed.candidates])
-            scores = candidates.scores(candidates.space.vector(WEIGHTS))
-            change = find_change(listed.candidates, reranked, "chrf", estimates.get(listed.candidates.sentence))
-            changes += [change] if change else []
-            chunks.add(listed, Ranking(listed.candidates, scores), change.reasons if change else ())
-        chunks.finish()
-        return Explored(path, reranked, MeasuredEstimates("chrf", estimates), sorted_changes(changes), chunks)
-
-    return make
+def explore(tmp_path: Path) -> Explore:
+    return partial(explored_list, tmp_path / "list")
 
 
 @pytest.fixture
@@ -89,16 +95,15 @@ def decompressed() -> Callable[[str], dict[str, Any]]:
     return read
 
 
-Explore, Decompressed = Callable[..., Any], Callable[[str], dict[str, Any]]
 REFERENCES = [["a b c", "d", "e"]]
 FIGURE = "<figure><svg></svg></figure>"
 
 
-def written(explored: Any, lines: tuple[str, ...] = ("worth\x07 <1>",)) -> str:
+def written(explored: Explored, lines: tuple[str, ...] = ("row\x07 <1>",)) -> str:
     systems = {"moses": explored.reranked.before, "sys\x1btem": explored.reranked.after}
     evaluation = evaluate(systems, explored.reranked.references)
     chosen, section = ["chosen: 3 of <A>"], Section("title", [["a", "b"], *([line, "1"] for line in lines)])
-    return str(explored.html(overview("talks", "1 of 3 <changed>.", evaluation, chosen, [section], [FIGURE])))
+    return explored.html(overview("talks", "1 of 3 <changed>.", evaluation, chosen, [section], [FIGURE]))
 
 
 def test_the_page_has_all_sentences_and_their_candidates(explore: Explore, decompressed: Decompressed) -> None:
@@ -113,8 +118,22 @@ def test_the_page_has_all_sentences_and_their_candidates(explore: Explore, decom
     assert text.count(FIGURE) == 1 and '<p id="result">1 of 3 &lt;changed&gt;. <a ' in text
 
 
-def test_the_page_is_reproducible(explore: Explore) -> None:
-    assert written(explore(REFERENCES)) == written(explore(REFERENCES))
+OTHER_PROCESS = """
+import pathlib, runpy, sys
+
+test = runpy.run_path(sys.argv[1])
+page = test["written"](test["explored_list"](pathlib.Path(sys.argv[2]), test["REFERENCES"]))
+sys.stdout.buffer.write(page.encode())
+"""
+
+
+def test_the_page_is_reproducible(explore: Explore, tmp_path: Path) -> None:
+    """It depends neither on the time nor on the hash seed, which determines the order of sets of strings."""
+    arguments = [sys.executable, "-c", OTHER_PROCESS, __file__, str(tmp_path / "other")]
+    expected = written(explore(REFERENCES)).encode()
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        assert subprocess.run(arguments, env=environment, stdout=subprocess.PIPE, check=True).stdout == expected
 
 
 def test_a_page_without_references(explore: Explore) -> None:
@@ -129,7 +148,7 @@ def test_a_page_without_references(explore: Explore) -> None:
 def test_control_characters_are_escaped(explore: Explore) -> None:
     text = written(explore(REFERENCES))
     assert text.replace("\n", "").isprintable()
-    for shown in (r"worth\x07 &lt;1&gt;", r"<td>sys\x1btem</td>"):
+    for shown in (r"row\x07 &lt;1&gt;", r"<td>sys\x1btem</td>"):
         assert shown in text
 
 
@@ -159,10 +178,7 @@ def test_the_page_is_self_contained(explore: Explore) -> None:
     assert set(named) <= set(re.findall(r'id="([a-z-]+)"', text))
 
 
-Explore, Decompressed = Callable[..., Any], Callable[[str], dict[str, Any]]
-
-
-def chunks(explored: Any, decompressed: Decompressed) -> list[dict[int, Any]]:
+def chunks(explored: Explored, decompressed: Decompressed) -> list[dict[int, Any]]:
     """Return the decompressed data of all chunks."""
     made = decompressed("\n".join(explored.chunks.elements()))
     return [{int(number): sentence for number, sentence in chunk.items()} for chunk in made.values()]
@@ -238,10 +254,7 @@ def test_chunks_keep_the_order_of_the_list(explore: Explore, decompressed: Decom
     assert explored.chunks.chunk_numbers == {number: position // CHUNK for position, number in enumerate(ids)}
 
 
-Explore = Callable[..., Any]
-
-
-def columns(explored: Any, places: dict[int, int]) -> dict[str, Any]:
+def columns(explored: Explored, places: dict[int, int]) -> dict[str, Any]:
     return index(explored.reranked, explored.measured, explored.changes, places)
 
 

@@ -213,8 +213,8 @@ def test_a_missing_or_changed_reranker_is_an_error(
         (reranker / name).write_bytes(content)
     for changes, message in (
         ({"format": 9}, "format 9, this version reads formats 1 to 5"),
-        ({"features": ["NMT"]}, "not as `moses-rerank` wrote it (Expected `object`, got `array` - at `$.features`)"),
-        ({"code": 3}, "not as `moses-rerank` wrote it (Expected `str`, got `int` - at `$.code`)"),
+        ({"features": ["NMT"]}, "cannot read it (Expected `object`, got `array` - at `$.features`)"),
+        ({"code": 3}, "cannot read it (Expected `str`, got `int` - at `$.code`)"),
         ({"candidates": {"A": "3:../x"}}, "'../x' is not a path inside the folder"),
         (
             {"candidates": {"A": "some:models/x"}},
@@ -338,7 +338,7 @@ def test_a_source_that_is_too_short_is_an_error(
 ) -> None:
     status, _, err = command("apply", reranker, texts[0], "--source", write("short", "nur eins\n"), "--batch-size", 1)
     assert status == 2
-    assert err.endswith("sentence 1 is beyond the source, which has 1 lines (ids from 0 to 0)\n")
+    assert err.endswith("sentence 1 is beyond the source, which has 1 line (ids from 0 to 0)\n")
     assert command("apply", reranker, "-", "--source", "-")[0] == 2
 
 
@@ -350,6 +350,27 @@ def test_a_list_that_does_not_match_is_an_error_before_scoring(
     assert (status, "other:1: feature 'LM1' has no weight in" in err) == (2, True)
     less = write("less", re.sub(rb"LM0= \S+ ", b"", texts[0].read_bytes()))
     status, _, err = command("apply", reranker, less, "--source", texts[1])
-    assert (status, "less:1: no feature LM0, but" in err, "candidates/s" in err) == (2, True, False)
+    unlisted = "has weights for features that are not in the list: LM0"
+    assert (status, unlisted in err, "candidates/s" in err) == (2, True, False)
     status, _, err = command("apply", reranker, texts[0], "--source", texts[1], "--nbest-size", 2)
     assert (status, "--nbest-size needs --nbest" in err) == (2, True)
+
+
+def test_the_shortlist_has_the_candidate_that_moses_printed(command: Command, tmp_path: Path, write: Write) -> None:
+    """With MBR decoding, this is not the candidate with the highest total."""
+    rows = [("a", -1, 0), ("b", 0, 0), ("c", 0, 2), ("d", 0, 1)]
+    lines = [f"0 ||| {text} ||| L= {value} ||| {total}\n" for text, value, total in rows]
+    nbest, source, printed = write("list", "".join(lines)), write("source", "x\n"), write("printed", "d \n")
+    write_folder(
+        tmp_path / "reranker",
+        parse_requests(["Copied=copied"]),
+        str(write("w", "L= 1\nCopied= 1\n")),
+        "tuned by hand",
+        shortlist=ShortlistSettings(1, ("Copied",)),
+        shortlist_weights=str(write("s", "L= -1\n")),
+    )
+    apply = ("apply", tmp_path / "reranker", nbest, "--source", source, "--nbest", tmp_path / "best")
+    status, _, err = command(*apply, "--moses-output", printed)
+    assert status == 0, err
+    texts = [line.split(" ||| ")[1] for line in (tmp_path / "best").read_text().splitlines()]
+    assert sorted(texts) == ["a", "c", "d"] and "Moses' output is not among" not in err

@@ -1,5 +1,6 @@
 import gzip
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_soft_alignments(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    """Pairs are processed two at a time, and the files are reproducible."""
+    """Pairs are processed two at a time. The files are reproducible and contain no present date."""
     monkeypatch.setattr(attention, "MAX_PAIRS", 2)
     path, contents = tmp_path / name, []
     for _ in range(2):
@@ -90,8 +91,11 @@ def test_soft_alignments(
         with np.load(path) as archive:
             found = [archive[str(number)] for number in range(4)]
             assert len(archive.files) == 4 and {each.dtype for each in found} == {np.dtype(np.float32)}
+        with zipfile.ZipFile(path) as members:
+            assert {member.date_time for member in members.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     else:
         decompress = gzip.decompress if name.endswith(".gz") else bytes
+        assert not name.endswith(".gz") or contents[0][4:8] == b"\0" * 4  # time of the gzip header
         objects = json.loads(decompress(contents[0]))
         assert [(tuple(each["source"]), tuple(each["target"])) for each in objects] == PAIRS
         found = [np.array(each["attention"]) for each in objects]

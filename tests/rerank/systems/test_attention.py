@@ -1,3 +1,4 @@
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 
 from features.models.alignment import Aligner
+from moses_io.files.errors import InputError
 from rerank.systems import attention
 from rerank.systems.attention import Attentions, batched, open_attention, read_attention
 
@@ -72,6 +74,8 @@ def test_attention_of_each_model_for_each_system(
             models, source, {name: str(write(name, text)) for name, text in systems.items()}, "cpu", str(path)
         )
     assert written[0].read_bytes() == written[1].read_bytes()
+    with zipfile.ZipFile(written[0]) as members:
+        assert {member.date_time for member in members.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     attentions = read_attention(str(written[0]))
     assert list(attentions) == [(number, system) for number in range(4) for system in systems]
     with np.load(written[0]) as archive:
@@ -95,3 +99,29 @@ def test_stretches_are_limited_by_pairs_and_cells(monkeypatch: pytest.MonkeyPatc
     small, large = (("a",), ("b",)), (("a",) * 6, ("b",) * 3)  # 3 and 24 cells
     assert list(batched([small] * 4 + [large] + [small])) == [[small] * 3, [small], [large], [small]]
     assert list(batched([])) == []
+
+
+class Hostile:
+    """An object whose pickle creates a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self._path,)
+
+
+@pytest.mark.parametrize("name", ["models", "systems", "0.moses"])
+def test_pickles_in_an_attention_file_are_errors(tmp_path: Path, name: str) -> None:
+    """They are not loaded."""
+    touched, path = tmp_path / "touched", tmp_path / "a.npz"
+    arrays = {"models": np.array(["one"]), "systems": np.array(["moses"]), "0.moses": np.zeros((1, 2, 2), np.uint16)}
+    np.savez(path, **arrays)
+    assert len(read_attention(str(path))[0, "moses"]) == 1
+    np.savez(path, **arrays | {name: np.array([Hostile(touched)], dtype=object)})
+    with pytest.raises(InputError, match=r"a\.npz: damaged, or no file of attention \('Object arrays cannot be loaded"):
+        read_attention(str(path))[0, "moses"]
+    assert not touched.exists()
+    with np.load(path, allow_pickle=True) as archive:
+        archive[name]
+    assert touched.exists()

@@ -110,8 +110,8 @@ def test_list_names_have_only_letters_and_digits() -> None:
 @pytest.mark.parametrize(
     ("models", "features", "message"),
     [
-        (["a-b", "ab"], {}, "models.ab: another list is also called ab"),
-        (["Moses"], {}, "models.Moses: another list is also called Moses"),
+        (["a-b", "ab"], {}, "models.ab: another list is also called ab. Choose another name"),
+        (["Moses"], {}, "models.Moses: the decoder's list is also called Moses. Ch"),
         (
             ["a"],
             {"Froma": "length"},
@@ -125,5 +125,5 @@ def test_names_and_features_that_clash_with_added_lists_are_errors(
     models: list[str], features: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        check_names(models, features)
-    check_names(models[:1] if len(models) > 1 else [], features)
+        check_names({f"models.{name}": name for name in models}, features)
+    check_names({"models.first": models[0]} if len(models) > 1 else {}, features)

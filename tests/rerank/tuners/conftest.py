@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.tuners.problem import Problem
 
 
@@ -13,7 +13,7 @@ def make_problem(seed: int, sentences: int = 20, candidates: int = 8, good: int 
     rng = np.random.default_rng(seed)
     size = sentences * candidates
     matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]
-    statistics = np.empty((size, STATISTICS))
+    statistics = np.empty((size, BLEU_SIZE))
     statistics[:, 0:-1:2], statistics[:, 1:-1:2] = matches, [10, 9, 8, 7]
     statistics[:, -1] = 10
     dense = rng.normal(size=(size, 3))

@@ -15,7 +15,7 @@ Make = Callable[..., Problem]
 def test_a_good_feature_is_found(make_problem: Make, seed: int) -> None:
     problem = make_problem(seed)
     tuned = tune(problem, KbmiraSettings(seed=seed))
-    start = problem.measure(problem.start)
+    start = problem.measure(problem.initial)
     assert start < tuned.metric == problem.measure(tuned.weights)
     best = problem.candidates.best(problem.statistics[:, 0:-1:2].sum(axis=1))
     assert tuned.metric > start + 0.9 * (float(problem.formula.score(problem.statistics[best].sum(axis=0))) - start)
@@ -23,7 +23,7 @@ def test_a_good_feature_is_found(make_problem: Make, seed: int) -> None:
 
 def test_one_update_is_the_closed_form(make_problem: Make) -> None:
     start = np.array([-0.1, 0.2, 0.3])
-    problem = replace(make_problem(0, sentences=1), start=start)
+    problem = replace(make_problem(0, sentences=1), initial=start)
     tuned = tune(problem, KbmiraSettings(iterations=1, C=1e9))
     background = problem.statistics + 1
     value = problem.formula.score(background) * background[:, -1]
@@ -36,7 +36,7 @@ def test_one_update_is_the_closed_form(make_problem: Make) -> None:
 
 
 def test_sparse_columns_are_tuned_like_dense_columns(make_problem: Make) -> None:
-    problem = replace(make_problem(1), start=np.array([0.1, 0.2, 0.3]))
+    problem = replace(make_problem(1), initial=np.array([0.1, 0.2, 0.3]))
     whole = problem.candidates
     rows = np.arange(len(whole.dense))
     sparse = Sparse(np.append(rows, len(rows)), np.zeros(len(rows), dtype=np.int64), whole.dense[:, 2])
@@ -56,6 +56,6 @@ def test_one_seed_gives_the_same_weights(make_problem: Make) -> None:
 
 
 def test_initial_weights_are_kept_if_nothing_is_better(make_problem: Make) -> None:
-    problem = replace(make_problem(3), start=np.array([1.0, 2.0, 3.0]))
+    problem = replace(make_problem(3), initial=np.array([1.0, 2.0, 3.0]))
     problem.statistics[:] = problem.statistics[0]
     assert tune(problem, KbmiraSettings(iterations=2)).weights.tolist() == [1, 2, 3]

@@ -44,7 +44,7 @@ def together(problem: Problem, members: list[np.ndarray]) -> np.ndarray:
 
 @pytest.mark.parametrize(("seed", "climbs", "runs"), [(1, 2, [1]), (2, 9, [3, 4])])
 def test_all_tuners_have_equal_influence(make_problem: MakeProblem, seed: int, climbs: int, runs: list[int]) -> None:
-    problem = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0]))
+    problem = replace(make_problem(1), initial=np.array([2.0, 1.0, 0.0]))
     weights = tune_all(problem, MeanSettings(climbs=climbs, seed=seed))
     first = (seed - 1) * climbs + 1
     points = [mert.tune(problem, mert.MertSettings(seed=first + number)).weights for number in range(climbs)]
@@ -59,8 +59,8 @@ def test_all_tuners_have_equal_influence(make_problem: MakeProblem, seed: int, c
 
 
 def test_weights_are_interpolated_with_the_initial_weights(make_problem: MakeProblem) -> None:
-    problem, weights = replace(make_problem(1), start=np.array([2.0, 1.0, 0.0])), np.array([0.5, -1.0, 0.7])
-    old, start = weights * [1, 1, 0], problem.start
+    problem, weights = replace(make_problem(1), initial=np.array([2.0, 1.0, 0.0])), np.array([0.5, -1.0, 0.7])
+    old, start = weights * [1, 1, 0], problem.initial
     by_hand = 0.8 * old + 0.2 * start * spread(problem, old) / spread(problem, start) + weights * [0, 0, 1]
     drawn = interpolate_with_initial(problem, weights, 0.2)
     assert drawn.tolist() == pytest.approx(by_hand.tolist()) and drawn[2] == weights[2]
@@ -71,7 +71,7 @@ def test_weights_are_interpolated_with_the_initial_weights(make_problem: MakePro
 
 def test_weights_without_a_common_feature_are_not_interpolated(make_problem: MakeProblem) -> None:
     for start, weights in (([0, 0, 0], [1, 1, 1]), ([2, 1, 0], [0, 0, 1])):
-        problem = replace(make_problem(1), start=np.array(start, dtype=float))
+        problem = replace(make_problem(1), initial=np.array(start, dtype=float))
         assert interpolate_with_initial(problem, np.array(weights, dtype=float), 0.5).tolist() == weights
 
 
@@ -80,7 +80,7 @@ def test_initial_weights_have_less_influence_on_more_data_and_new_features(
 ) -> None:
     few, many = make_problem(1, sentences=20), make_problem(1, sentences=80)
     assert initial_fraction(few) == SOME_NEW / (SOME_NEW + 20) > initial_fraction(many) == SOME_NEW / (SOME_NEW + 80)
-    assert initial_fraction(replace(few, start=np.ones(3))) == ALL_KNOWN / (ALL_KNOWN + 20) > initial_fraction(few)
+    assert initial_fraction(replace(few, initial=np.ones(3))) == ALL_KNOWN / (ALL_KNOWN + 20) > initial_fraction(few)
 
 
 def test_mert_is_not_used_with_sparse_features(make_problem: MakeProblem) -> None:
@@ -88,7 +88,7 @@ def test_mert_is_not_used_with_sparse_features(make_problem: MakeProblem) -> Non
     size = len(problem.statistics)
     sparse = Sparse(np.arange(size + 1), np.zeros(size, dtype=np.int64), np.ones(size))
     candidates = replace(problem.candidates, space=FeatureSpace((("F", 3),), ("p_x",)), sparse=sparse)
-    rare = replace(problem, candidates=candidates, start=np.append(problem.start, 0.0))
+    rare = replace(problem, candidates=candidates, initial=np.append(problem.initial, 0.0))
     assert (
         set(tune_all(rare, MeanSettings()))
         == set(tuner_names(rare))
@@ -110,7 +110,7 @@ def test_the_best_feature_dominates_and_frozen_weights_stay(make_problem: MakePr
 def test_signatures_and_wrong_settings() -> None:
     assert make_tuning({"tuner": "mean", "seed": 3}).signature == "mean|climbs:5|start:150,30|seed:3"
     assert make_tuning({"tuner": "auto"}).signature == "auto|climbs:20|start:150,30|seed:1"
-    with pytest.raises(InputError, match="runs: auto tunes once"):
+    with pytest.raises(InputError, match="runs: not a setting of auto"):
         make_tuning({"tuner": "auto", "runs": 2})
     with pytest.raises(InputError, match="climbs: expected a whole number from 1"):
         make_tuning({"tuner": "mean", "climbs": 0})

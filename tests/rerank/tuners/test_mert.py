@@ -58,7 +58,7 @@ def test_the_score_of_a_step_is_correct_for_ties(make_problem: Make, sign: float
     search = LineSearch(bounded)
     step = search.along(search.point(nowhere), search.line(best))
     assert sign * step.distance <= 0 and problem.measure(step.distance * best) == pytest.approx(step.objective)
-    assert tune(replace(problem, start=nowhere), MertSettings()).weights[0] > 0
+    assert tune(replace(problem, initial=nowhere), MertSettings()).weights[0] > 0
 
 
 def test_no_step_without_improvement(make_problem: Make) -> None:
@@ -68,7 +68,7 @@ def test_no_step_without_improvement(make_problem: Make) -> None:
     line = search.line(np.array([1.0, 0, 0]))
     assert search.along(search.point(np.zeros(3)), line).distance == 0
     tuned = tune(problem, MertSettings(restarts=1))
-    assert tuned.weights.tolist() == problem.start.tolist()
+    assert tuned.weights.tolist() == problem.initial.tolist()
 
 
 def test_mert_nearly_reaches_the_oracle(make_problem: Make) -> None:
@@ -84,6 +84,6 @@ def test_mert_nearly_reaches_the_oracle(make_problem: Make) -> None:
 def test_a_constant_feature_does_no_harm(make_problem: Make) -> None:
     problem = make_problem(3)
     problem.candidates.dense[:, 1] = 7
-    problem = replace(problem, start=np.array([0.1, 0.5, 0.1]))
+    problem = replace(problem, initial=np.array([0.1, 0.5, 0.1]))
     tuned = tune(problem, MertSettings(restarts=2))
-    assert np.isfinite(tuned.weights).all() and tuned.metric > problem.measure(problem.start)
+    assert np.isfinite(tuned.weights).all() and tuned.metric > problem.measure(problem.initial)

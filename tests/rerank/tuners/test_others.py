@@ -50,7 +50,7 @@ def textual(metric: str, sparse: bool = False) -> Problem:
 def test_every_tuner_improves_every_metric(tuner: str, metric: str, sparse: bool) -> None:
     problem = textual(metric, sparse)
     tuned = run(problem, make_tuning({"tuner": tuner, "metric": metric} | QUICK[tuner]))
-    assert tuned.metric > problem.measure(problem.start)
+    assert tuned.metric > problem.measure(problem.initial)
     assert tuned.metric == pytest.approx(problem.measure(tuned.weights))
     assert np.abs(tuned.weights[:3]).sum() == pytest.approx(1)
     assert tuned.weights[2] > 0
@@ -66,7 +66,7 @@ def test_degenerate_problems(make_problem: Make, tuner: str) -> None:
     for problem in (equal, constant, make_problem(7, sentences=1)):
         tuned = run(problem, tuning)
         assert np.isfinite(tuned.weights).all()
-        assert tuned.metric >= problem.measure(problem.start) or tuner == "pro"
+        assert tuned.metric >= problem.measure(problem.initial) or tuner == "pro"
 
 
 def test_identical_candidates_keep_the_initial_weights(make_problem: Make) -> None:
@@ -74,7 +74,7 @@ def test_identical_candidates_keep_the_initial_weights(make_problem: Make) -> No
     problem.statistics[:], problem.candidates.dense[:] = problem.statistics[0], 1.0
     for tuner in TUNERS:
         tuned = run(problem, make_tuning({"tuner": tuner} | QUICK[tuner]))
-        np.testing.assert_allclose(tuned.weights, problem.start, atol=1e-9)
+        np.testing.assert_allclose(tuned.weights, problem.initial, atol=1e-9)
 
 
 def test_pro_needs_candidates_that_differ_in_the_metric(make_problem: Make) -> None:
@@ -87,7 +87,7 @@ def test_pro_needs_candidates_that_differ_in_the_metric(make_problem: Make) -> N
 def test_pro_learns_from_the_pairs_with_the_largest_difference(make_problem: Make) -> None:
     problem = make_problem(1, sentences=1, candidates=3)
     values = problem.formula.smoothed(problem.statistics)
-    problem = replace(problem, start=np.zeros(3))
+    problem = replace(problem, initial=np.zeros(3))
     tuned = pro.tune(problem, pro.ProSettings(pairs=2000, max_pairs=1))
     best, worst = int(np.argmax(values)), int(np.argmin(values))
     difference = problem.candidates.dense[best] - problem.candidates.dense[worst]
@@ -98,7 +98,7 @@ def test_pro_learns_from_the_pairs_with_the_largest_difference(make_problem: Mak
 
 def test_the_gradient_of_the_expected_metric(make_problem: Make) -> None:
     for problem in (make_problem(2), textual("chrf", sparse=True), textual("ter")):
-        weights = np.random.default_rng(1).normal(size=len(problem.start))
+        weights = np.random.default_rng(1).normal(size=len(problem.initial))
         value, gradient = expected.loss(problem, weights, 0.1, 0.01)
         for column in range(len(weights)):
             step = np.zeros_like(weights)
@@ -109,7 +109,7 @@ def test_the_gradient_of_the_expected_metric(make_problem: Make) -> None:
 
 
 def test_the_expected_metric_of_large_weights_is_the_metric(make_problem: Make) -> None:
-    problem = replace(make_problem(3), start=np.zeros(3))
+    problem = replace(make_problem(3), initial=np.zeros(3))
     weights = np.array([300.0, 20.0, 10.0])
     assert -expected.loss(problem, weights, 0, 0)[0] == pytest.approx(problem.measure(weights), abs=1e-6)
 
@@ -119,9 +119,9 @@ def test_the_expected_metric_improves_without_any_common_4_gram() -> None:
     problem, counted = textual("bleu+chrf"), Metric("bleu+chrf")
     count = counted.counter(["the cat sat"])
     short = replace(problem, statistics=np.array([count(text) for text in ("the cat sat", "the cat", "a", "b")] * 6))
-    assert np.isfinite(expected.loss(short, short.start, 0.1, 0)[1]).all()
+    assert np.isfinite(expected.loss(short, short.initial, 0.1, 0)[1]).all()
     tuned = run(short, make_tuning({"tuner": "expected", "metric": "bleu+chrf"} | QUICK["expected"]))
-    assert tuned.metric > short.measure(short.start) + 0.1
+    assert tuned.metric > short.measure(short.initial) + 0.1
 
 
 def test_several_runs_are_averaged(make_problem: Make) -> None:
@@ -148,7 +148,7 @@ def test_extreme_values_give_finite_weights(tuner: str) -> None:
             dense = rng.choice(sizes, problem.candidates.dense.shape)
             sparse = problem.candidates.sparse._replace(values=rng.choice(sizes, len(dense)))
             candidates = replace(problem.candidates, dense=dense, sparse=sparse)
-            tuned = run(replace(problem, candidates=candidates, start=rng.choice(sizes, 4)), tuning)
+            tuned = run(replace(problem, candidates=candidates, initial=rng.choice(sizes, 4)), tuning)
             assert np.isfinite(tuned.weights).all() and np.isfinite(tuned.metric)
 
 
@@ -160,7 +160,7 @@ def test_extreme_values_give_finite_weights(tuner: str) -> None:
         ({"tuner": "expected", "seed": 2}, "unknown key .seed."),
         ({"runs": 0}, "runs: expected a whole number from 1, found 0"),
         ({"parity": "joshua"}, "parity: expected 'moses'"),
-        ({"parity": "moses", "metric": "ter"}, "one run of kbmira on BLEU"),
+        ({"parity": "moses", "metric": "ter"}, "parity: expected the tuner kbmira, the metric bleu, one run"),
         ({"tuner": "pro", "ridge": 0}, "ridge: expected a number above 0"),
         ({"tuner": "kbmira", "ridge": -1}, "ridge: expected a number from 0, found -1"),
         *(
@@ -199,7 +199,7 @@ def test_matrix_products_of_tuners_use_one_thread(make_problem: Make, monkeypatc
 
     def tune(problem: Problem, settings: object) -> Tuned:
         seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
-        return Tuned(problem.start, 0.0)
+        return Tuned(problem.initial, 0.0)
 
     monkeypatch.setitem(TUNERS, "expected", replace(TUNERS["expected"], tune=tune))
     with threadpool_limits(2, "blas"):

@@ -24,7 +24,7 @@ FEW = {
 
 
 def started(make_problem: Make, **changes: object) -> Problem:
-    return replace(make_problem(3, good=0), start=START, **changes)  # type: ignore[arg-type]
+    return replace(make_problem(3, good=0), initial=START, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
@@ -33,7 +33,7 @@ def test_the_scale_of_features_does_not_matter(make_problem: Make, tuner: str) -
     tuning, units = make_tuning({"tuner": tuner, "runs": 1, **FEW[tuner]}), np.array([1000.0, 1.0, 0.01])
     plain, other = started(make_problem), started(make_problem)
     other.candidates.dense[:] *= units
-    weights, found = run(plain, tuning).weights, run(replace(other, start=START / units), tuning).weights
+    weights, found = run(plain, tuning).weights, run(replace(other, initial=START / units), tuning).weights
     weights = weights / units
     np.testing.assert_allclose(found, weights / np.abs(weights).sum(), rtol=1e-4)
 
@@ -53,7 +53,7 @@ def test_weights_frozen_at_zero_do_not_affect_the_mean_of_runs(make_problem: Mak
     start = np.array([0.3, 0.0, 0.2])
     nothing = np.array([False, True, False])
     bounds = {"lower": np.where(nothing, 0, -np.inf), "upper": np.where(nothing, 0, np.inf)}
-    scaled = ScaledProblem(replace(started(make_problem), start=start, **bounds))
+    scaled = ScaledProblem(replace(started(make_problem), initial=start, **bounds))
     mean = scaled.mean([np.array([1.0, 3.0]), np.array([10.0, -30.0])])
     assert mean[1] == 0 and np.abs(mean).sum() == pytest.approx(1)
     one, other = (scaled.mean([each]) for each in (np.array([1.0, 3.0]), np.array([1.0, -3.0])))
@@ -103,7 +103,7 @@ def test_sparse_features_alone(make_problem: Make, tuner: str) -> None:
     candidates = replace(whole.candidates, space=FeatureSpace((("C", 1),), ("s_x",)), dense=dense, sparse=sparse)
     only = Problem(candidates, whole.statistics, whole.formula, np.array([1.0, 0.1]))
     tuned = run(only, make_tuning({"tuner": tuner, **FEW[tuner]}))
-    assert tuned.weights[1] > 0 and tuned.metric >= only.measure(only.start)
+    assert tuned.weights[1] > 0 and tuned.metric >= only.measure(only.initial)
 
 
 def test_pro_with_all_weights_outside_their_bounds(make_problem: Make) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from moses_io.files.errors import InputError
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import run
 from rerank.tuning.ablation import (
@@ -33,7 +33,7 @@ def problem(seed: int, sentences: int = 60) -> Problem:
     """Return a problem in which `Old` correlates weakly with the metric, `Good` strongly, and `Chance` not at all."""
     rng, size = np.random.default_rng(seed), 10 * sentences
     matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]
-    statistics = np.empty((size, STATISTICS))
+    statistics = np.empty((size, BLEU_SIZE))
     statistics[:, 0:-1:2], statistics[:, 1:-1:2], statistics[:, -1] = matches, [10, 9, 8, 7], 10
     quality = matches.sum(axis=1)
     dense = np.c_[quality + 9 * rng.normal(size=size), quality + rng.normal(size=size), rng.normal(size=size)]
@@ -125,7 +125,7 @@ def test_an_incomplete_file_of_dev_is_an_error(key: str, tmp_path: Path) -> None
     del content[key]
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=f"not as `moses-rerank` wrote it .*`{key}`"):
+    with pytest.raises(InputError, match=f"damaged or edited, `moses-rerank` cannot read it .*`{key}`"):
         read_ablation({"dev": str(path)})
 
 

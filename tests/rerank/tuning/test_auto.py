@@ -11,7 +11,7 @@ import pytest
 from features.progress import progress_bar
 from moses_io.weights import read_weights
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.tuners.mean import MEAN, AutoSettings
 from rerank.tuners.problem import Problem
 from rerank.tuning.auto import INITIAL, LIKELY, Choice, HeldOut, Method, Tunings, choose
@@ -28,7 +28,7 @@ def problem(noise: float, sentences: int = 45, seed: int = 1, start: tuple[float
     rng = np.random.default_rng(seed)
     size = 10 * sentences
     matches = np.sort(rng.integers(1, 9, (size, 4)), axis=1)[:, ::-1]
-    statistics = np.empty((size, STATISTICS))
+    statistics = np.empty((size, BLEU_SIZE))
     statistics[:, 0:-1:2], statistics[:, 1:-1:2], statistics[:, -1] = matches, [10, 9, 8, 7], 10
     quality = matches.sum(axis=1)
     dense = np.c_[quality + 9 * rng.normal(size=size), quality + noise * rng.normal(size=size)]
@@ -151,7 +151,7 @@ def test_nested_statistics_keep_the_order_of_sentences() -> None:
     elsewhere = TuningSet(other.candidates, other.statistics)
     for unseen, expected in ((None, own), (elsewhere, other)):
         rows = HeldOut(tunings(own), unseen).nested(lambda _: Method(INITIAL))
-        assert rows.tolist() == expected.chosen(expected.start).tolist()
+        assert rows.tolist() == expected.chosen(expected.initial).tolist()
 
 
 def test_too_few_folds_are_an_error_and_selection_lists_may_be_short(command: Command, write: Write) -> None:
@@ -180,7 +180,7 @@ def with_bad(of: Problem, sign: int) -> Problem:
     quality = of.statistics[:, :-1:2].sum(axis=1)
     space = FeatureSpace((("Old", 1), ("New", 1), ("Bad", 1)))
     candidates = replace(of.candidates, space=space, dense=np.c_[of.candidates.dense, sign * quality])
-    return replace(of, candidates=candidates, start=np.append(of.start, 0.0))
+    return replace(of, candidates=candidates, initial=np.append(of.initial, 0.0))
 
 
 def test_the_best_method_omits_only_the_harmful_feature() -> None:
@@ -218,9 +218,9 @@ def test_the_choice_is_made_on_the_selection_list() -> None:
     elsewhere = TuningSet(other.candidates, other.statistics)
     choice = chosen(dev, elsewhere)
     assert chosen(dev).method == Method(MEAN) and choice.method != Method(MEAN)
-    assert choice.nested.shape == (40, STATISTICS)
+    assert choice.nested.shape == (40, BLEU_SIZE)
     by_name = {each.name: each.score for each in choice.compared}
-    assert by_name[INITIAL] == 100 * other.measure(other.start)
+    assert by_name[INITIAL] == 100 * other.measure(other.initial)
     # `New` is the only new feature and harmful: without it is one method, with one name.
     assert "mean without the new features" in by_name and "mean without New" not in by_name
 
@@ -263,7 +263,7 @@ def test_a_written_gain_is_read_back(tmp_path: Path) -> None:
         "BLEU",
         1.5,
         2.5,
-        "out of fold, 5 folds",
+        "in 5-fold cross-validation",
         1.0,
         2.25,
         0.125,

@@ -2,8 +2,8 @@ import numba
 import pytest
 
 from features import progress
+from features.compilation_status import compilation_shown
 from features.progress import progress_bar
-from rerank.tuning.tune import compilation_shown
 
 
 @pytest.mark.usefixtures("progress")

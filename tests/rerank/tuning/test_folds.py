@@ -11,7 +11,7 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.weights import read_weights
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuning.folds import cross_validate, fold_weights, partition, without
 from rerank.tuning.tune import make_tuning
@@ -24,7 +24,7 @@ def problem(noise: float) -> Problem:
     """Return 60 sentences. `Old` correlates weakly with BLEU, and `New` strongly for a small `noise`."""
     rng = np.random.default_rng(1)
     matches = np.sort(rng.integers(1, 9, (600, 4)), axis=1)[:, ::-1]
-    statistics = np.empty((600, STATISTICS))
+    statistics = np.empty((600, BLEU_SIZE))
     statistics[:, 0:-1:2], statistics[:, 1:-1:2], statistics[:, -1] = matches, [10, 9, 8, 7], 10
     quality = matches.sum(axis=1)
     dense = np.c_[quality + 9 * rng.normal(size=600), quality + noise * rng.normal(size=600)]
@@ -47,7 +47,7 @@ def test_cross_validated_gain_of_a_good_and_a_useless_feature() -> None:
 
 def test_a_problem_without_a_column() -> None:
     given = without(problem(1.0), np.array([1]))
-    assert not given.candidates.dense[:, 1].any() and given.start.tolist() == [1, 0]
+    assert not given.candidates.dense[:, 1].any() and given.initial.tolist() == [1, 0]
     assert given.candidates.dense[:, 0].tolist() == problem(1.0).candidates.dense[:, 0].tolist()
     with pytest.raises(InputError, match="from 2 to the 60 sentences, found 61"):
         cross_validate(given, make_tuning({}), np.array([1]), 61)
@@ -58,7 +58,7 @@ def test_a_problem_without_a_column() -> None:
 def test_the_initial_weights_are_compared_on_all_sentences() -> None:
     given = problem(1.0)
     validated = cross_validate(given, make_tuning({"tuner": "kbmira", "iterations": 10}), np.array([1]), 5)
-    assert validated.initial == given.measure(given.start) < validated.new - 0.05
+    assert validated.initial == given.measure(given.initial) < validated.new - 0.05
     assert validated.p_initial is not None and validated.p_initial < 0.0005
     assert not validated.keeps_initial
     assert not replace(validated, initial=validated.new + 0.01, p_initial=0.5).keeps_initial

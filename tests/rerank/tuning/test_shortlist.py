@@ -8,7 +8,7 @@ import pytest
 
 from moses_io.filters import Filters
 from rerank.linear.candidates import Candidates, FeatureSpace, Sparse
-from rerank.metrics.metric import STATISTICS, Metric
+from rerank.metrics.metric import BLEU_SIZE, Metric
 from rerank.tuners.problem import Problem
 from rerank.tuning.shortlist import SIZES, ShortlistChoice, choose_shortlist, read_choice, shortened, write_choice
 from rerank.tuning.tuning_set import Lists
@@ -70,7 +70,7 @@ def test_ties_are_kept_in_list_order() -> None:
     dense = np.array([[1.0], [2.0], [1.0], [2.0], [0.0]])
     nothing = Sparse(np.zeros(6, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
     candidates = Candidates(FeatureSpace((("F", 1),)), np.array([0, 7]), np.array([0, 4, 5]), dense, nothing)
-    statistics = np.arange(5.0)[:, None] * np.ones(STATISTICS)
+    statistics = np.arange(5.0)[:, None] * np.ones(BLEU_SIZE)
     problem = Problem(candidates, statistics, Metric("bleu").formula, np.zeros(1))
     shorter = shortened(problem, {"F": (1.0,)}, 3)
     assert shorter.statistics[:, 0].tolist() == [0, 1, 3, 4]

@@ -96,13 +96,14 @@ def test_signs_and_frozen_weights(command: Command, write: Write, tuner: str) ->
     assert 4 * frozen["Good"][0] > 6 * 0.3 and " -> 100.00 (2 sentences, 4 candidates)" in err
 
 
-@pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected"])
+@pytest.mark.parametrize("tuner", ["kbmira", "mert", "pro", "expected", "mean"])
 def test_references_without_any_match_are_an_error(command: Command, write: Write, tuner: str) -> None:
+    """Moses' kbmira writes no file, its mert writes weights that are all 0."""
     start, reference = write("start", "[weight]\nGood= 0.1\nBad= 0.3\n"), write("ref", "x\ny\n")
     status, _, err = command(
         "tune", write("list", TWO), "--reference", reference, "--initial-weights", start, "--tuner", tuner
     )
-    assert (status, "BLEU on the tuning set is 0 whatever the weights" in err) == (2, True)
+    assert (status, "BLEU on the tuning set is 0 for all weights" in err) == (2, True)
 
 
 def test_wrong_sign_and_freeze_options_are_errors(command: Command, write: Write) -> None:
@@ -245,3 +246,31 @@ def test_the_path_of_the_sparse_weight_file_is_recorded(command: Command, write:
     arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start)
     status, ini, _ = command("tune", *arguments)
     assert (status, f"# sparse weights: {sparse}\n" in ini.decode()) == (0, True)
+
+
+def test_weights_of_an_old_ini_for_a_list_of_present_moses_are_an_error(command: Command, write: Write) -> None:
+    start = write("ini", "[weight-l]\n0.5\n[weight-w]\n-1\n")
+    arguments = (write("list", TWO), "--reference", write("ref", TWO_REFERENCES), "--initial-weights", start)
+    status, _, err = command("tune", *arguments)
+    old = "The ini file is from before 2013, and present Moses uses other names"
+    assert (status, f"{old}. Take the weights from `moses -show-weights`\n" in err) == (2, True)
+
+
+def test_a_dense_feature_that_moses_would_misread_gives_a_warning(command: Command, write: Write) -> None:
+    nbest = write("list", TWO.replace("Good=", "Very_Good= 1"))
+    arguments = ("--reference", write("ref", TWO_REFERENCES), "--initial-weights", write("ini", "Bad= 0.3\n"))
+    err = command("tune", nbest, *arguments)[2]
+    read = "Moses' tools read its first value as a sparse feature, and the others as dense values without a name"
+    assert f"feature 'Very_Good' has '_' in its name: {read}" in err
+
+
+def test_tuned_weights_of_extracted_features_with_an_underscore_are_written(command: Command, write: Write) -> None:
+    """`A_B_0` is the only value of the dense feature `A_B`, not a sparse feature."""
+    features = "FEATURES_TXT_BEGIN_0 0 2 2 A_B_0 L_0 \n-9 -3 \n-1 -4 \nFEATURES_TXT_END_0\n"
+    statistics = "SCORES_TXT_BEGIN_0 0 2 9 BLEU \n0 2 0 1 0 0 0 0 6 \n6 6 5 5 4 4 3 3 6 \nSCORES_TXT_END_0\n"
+    files = ("--extractor-features", write("f.dat", features), "--extractor-scores", write("s.dat", statistics))
+    start = ("--initial-weights", write("init.opt", "-0.5 0.5\n0 0\n1 1\n"))
+    status, ini, err = command("tune", *files, *start, "--tuner", "kbmira")
+    weights = read_weights(str(write("w", ini)))
+    assert status == 0, err
+    assert 8 * weights["A_B"][0] > weights["L"][0]

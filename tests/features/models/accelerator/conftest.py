@@ -29,9 +29,10 @@ KERNELS = {ATEN._fused_adam_}
 """Operators that change tensors in place without a result and are not implemented for `meta`."""
 IN_BFLOAT16 = {
     torch.mm, torch.bmm, torch.matmul, torch.einsum, torch.nn.functional.linear, Tensor.matmul, Tensor.__matmul__,
-    torch.lstm, torch.gru, torch.rnn_tanh,
 }  # fmt: skip
 """Operators of the models whose arguments autocast converts to bfloat16 on a GPU."""
+IN_FLOAT16 = {torch.lstm, torch.gru, torch.rnn_tanh}
+"""Operators whose arguments autocast converts to float16 on a GPU, even if its precision is bfloat16."""
 IN_FLOAT32 = {
     torch.softmax, torch.log1p, torch.exp, torch.log, torch.sum, torch.cumsum, torch.logsumexp, torch.log_softmax,
     torch.nn.functional.softplus, torch.nn.functional.layer_norm, Tensor.softmax, Tensor.log1p, Tensor.exp, Tensor.log,
@@ -167,6 +168,8 @@ class Presented(TorchFunctionMode):
         wanted = None
         if func in IN_BFLOAT16 and "out" not in kwargs:
             wanted = torch.bfloat16
+        elif func in IN_FLOAT16:
+            wanted = torch.float16
         elif func in IN_FLOAT32 or (func in WIDEST and len(kinds) > 1):
             wanted = torch.float32
 

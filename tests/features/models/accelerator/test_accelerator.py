@@ -13,6 +13,7 @@ from features.feature import Sentence
 from features.models.batches import pad
 from features.models.folder import Model
 from features.models.network import attention, terms, transformer
+from features.models.network.cells import full_precision
 from features.models.scoring.tree import score_tree
 from features.models.settings import Architecture
 
@@ -74,6 +75,15 @@ def test_autocast_to_bfloat16_and_gradients_in_float32(accelerator: Any) -> None
             assert (weight @ there(2, 2)).dtype == torch.float32
     product.sum().backward()
     assert weight.grad is not None and weight.grad.dtype == torch.float32 and weight.grad.device == CUDA
+
+
+def test_autocast_runs_recurrent_layers_in_float16(accelerator: Any) -> None:
+    layer = torch.nn.LSTM(2, 3).to(CUDA)
+    with torch.autocast("cuda", torch.bfloat16):
+        assert layer(there(1, 1, 2))[0].dtype == torch.float16
+        with full_precision(CUDA):
+            assert layer(there(1, 1, 2))[0].dtype == torch.float32
+    assert set(accelerator.products) == {torch.float16, torch.float32}
 
 
 def _left_behind(shape: tuple[int, ...]) -> Tensor:

@@ -13,8 +13,8 @@ from torch import Tensor
 from features.feature import Sentence
 from features.models.decoding.search import Beam, search
 from features.models.folder import Model
-from features.models.scoring.members import fold, lower
 from features.models.scoring.pairs import score_one_by_one
+from features.models.scoring.preparation import fuse_context_weights, lower
 from features.models.scoring.tree import score_tree
 from features.models.settings import Architecture
 from features.models.vocabulary import END
@@ -33,7 +33,7 @@ def model(accelerator: Any, architecture: Architecture, precision: Any, make_mod
     """A model on the simulated GPU, prepared for scoring and translation."""
     model = replace(make_model(architecture, 1), device=CUDA)
     model.network.to(CUDA)
-    fold(model.network)
+    fuse_context_weights(model.network)
     if precision.low:
         lower(model.network, stepwise=True)
     accelerator.waits.clear()

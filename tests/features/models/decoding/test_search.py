@@ -14,8 +14,8 @@ from features.models.decoding.search import Beam, Ended, search
 from features.models.folder import Model
 from features.models.network.source import gather
 from features.models.scoring import walk
-from features.models.scoring.members import fold
 from features.models.scoring.pairs import mean_log, score_one_by_one
+from features.models.scoring.preparation import fuse_context_weights
 from features.models.settings import Architecture
 from features.models.vocabulary import END, UNKNOWN
 
@@ -69,7 +69,7 @@ def test_an_unlimited_beam_finds_every_translation(architecture: Architecture, m
         values = score_one_by_one(models, [Sentence(0, source, hypotheses)], ["logprob"]).values["logprob"]
         wanted.append(dict(zip(texts, values.tolist(), strict=True)))
     for each in models:
-        fold(each.network)
+        fuse_context_weights(each.network)
     for normalize in (False, True):
         beam = Beam(60, 60, normalize)
         for ends, log_probs in zip(search(models, SOURCES, LIMITS, beam), wanted, strict=True):

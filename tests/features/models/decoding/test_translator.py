@@ -30,10 +30,10 @@ def kinds(models: Models, tmp_path_factory: pytest.TempPathFactory, sample: Path
     )
     settings = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16, "epochs": 2, "learning_rate": 0.01}
     mirrored = TrainingRequest("rnnsearch", right_to_left=True, settings=settings)
-    pieces = TrainingRequest("yang-window1", settings=settings | {"bpe": 200})
+    subwords = TrainingRequest("yang-window1", settings=settings | {"bpe": 200})
     train_model(mirrored, files, str(folder / "right-to-left"), "cpu")
-    train_model(pieces, files, str(folder / "pieces"), "cpu")
-    return {**models, **{name: folder / name for name in ("right-to-left", "pieces")}}
+    train_model(subwords, files, str(folder / "subwords"), "cpu")
+    return {**models, **{name: folder / name for name in ("right-to-left", "subwords")}}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def translated(
     return list(translator.translate(sources))
 
 
-@pytest.mark.parametrize("kind", ["forward", "right-to-left", "pieces"])
+@pytest.mark.parametrize("kind", ["forward", "right-to-left", "subwords"])
 @pytest.mark.parametrize("unknown", ["copy", "keep"])
 def test_scores_equal_those_of_the_scorer(
     kind: str, unknown: str, kinds: Models, sources: list[tuple[str, ...]]
@@ -77,14 +77,14 @@ def test_a_backward_model_translates_into_the_source_language(unknown: str, mode
         np.testing.assert_allclose([each.log_prob for each in translations], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["forward", "pieces"])
+@pytest.mark.parametrize("kind", ["forward", "subwords"])
 def test_translations_can_be_twice_as_long_as_the_input(
     kind: str, kinds: Models, sources: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is in words or subwords, depending on the model. It stops models that never predict `</s>`."""
     model = load_model(kinds[kind], find_device("cpu"))
     read = [len(model.source.encode(source)) for source in sources]
-    assert (sum(read) > sum(map(len, sources))) == (kind == "pieces")
+    assert (sum(read) > sum(map(len, sources))) == (kind == "subwords")
     longest: list[int] = []
 
     def searched(models: list[Model], batch: list[tuple[str, ...]], limits: list[int], beam: Beam) -> list[list[Ended]]:

@@ -243,7 +243,7 @@ def test_the_divergence_and_its_gradients_equal_torch(bias: bool, monkeypatch: p
 def test_r_drop_without_dropout_doubles_the_loss(architecture: Architecture) -> None:
     torch.manual_seed(3)
     network = EncoderDecoder(architecture, 10, 11).double()
-    once, twice = (network(pad(SOURCES, CPU), pad(TARGETS, CPU), 0.1, rdrop) for rdrop in (0.0, 5.0))
+    once, twice = (network(pad(SOURCES, CPU), pad(TARGETS, CPU), 0.1, r_drop) for r_drop in (0.0, 5.0))
     for part in ("loss", "bonus"):
         torch.testing.assert_close(getattr(twice, part), 2 * getattr(once, part))
     torch.testing.assert_close(twice.plain, once.plain)
@@ -255,9 +255,9 @@ def test_r_drop_adds_half_its_weight_times_the_divergence() -> None:
     network = EncoderDecoder(architecture, 10, 11, dropout=0.5).double()
     source, target = pad(SOURCES, CPU), pad(TARGETS, CPU)
     losses = []
-    for rdrop in (1e-30, 2.0, 4.0):
+    for r_drop in (1e-30, 2.0, 4.0):
         torch.manual_seed(1)
-        losses.append(network(source, target, 0.0, rdrop).loss)
+        losses.append(network(source, target, 0.0, r_drop).loss)
     torch.manual_seed(1)
     outputs = network.decode(network.encode(source.repeat(2, 1)), target.repeat(2, 1))[0]
     apart = network.softmax.divergence(*outputs.chunk(2, dim=1), target[:, 1:].t())

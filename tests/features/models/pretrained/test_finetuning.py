@@ -109,7 +109,7 @@ def test_a_killed_training_continues_to_the_same_files(
     ("changed", "damaged", "message"),
     [
         ({"epochs": 5}, "", r"settings\.json: of another training. The model, the texts or the settings differ"),
-        ({}, "settings.json", r"settings\.json: not as `moses-rerank` wrote it"),
+        ({}, "settings.json", r"settings\.json: damaged or edited"),
         ({}, "checkpoint.safetensors", r"checkpoint\.safetensors: damaged"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_model_that_diverges_is_not_written(
 
     monkeypatch.setattr(finetuning, "_update", diverging)
     with pytest.raises(InputError, match=r"the loss diverged within .* updates\. Try a smaller learning_rate"):
-        tuned(make("opus"), "opus", texts, tmp_path / "tuned", epochs=1, batch_tokens=100)
+        tuned(make("opus"), "opus", texts, tmp_path / "tuned", epochs=1, batch_tokens=100, warmup_updates=0)
     assert not (tmp_path / "tuned/model.safetensors").exists()
 
 
@@ -208,8 +208,13 @@ def test_the_tokenizer_and_other_files_are_copied(make: Make, texts: ParallelFil
     (folder / "README.md").write_text("A card.")
     (folder / "pytorch_model.bin").write_bytes(b"old weights")
     output = tuned(folder, "opus", texts, tmp_path / "tuned", epochs=1)
-    assert {path.name for path in output.iterdir() if path.is_file()} - {".lock"} >= {"README.md", "config.json"}
-    assert not (output / "pytorch_model.bin").exists()
+    written = {"config.json", "generation_config.json", "model.safetensors"}
+    omitted = {*written, "pytorch_model.bin"}
+    copied = {name: content for name, content in bytes_of(folder).items() if name not in omitted}
+    assert copied.keys() >= {"README.md", "source.spm", "target.spm", "tokenizer_config.json", "vocab.json"}
+    found = bytes_of(output)
+    assert {name: content for name, content in found.items() if name in copied} == copied
+    assert found.keys() - {".lock"} == copied.keys() | written
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,9 @@ def test_a_block_of_empty_pairs_is_skipped(
     ]
     folder = f"{make('nllb')}{NAMES['nllb']}"
     with warned("longer.de: 1 of 21 pairs are empty or too long"):
-        fine_tune(folder, ParallelFiles(*longer), texts, tmp_path / "tuned", Settings(epochs=1), "cpu")
+        fine_tune(
+            folder, ParallelFiles(*longer), texts, tmp_path / "tuned", Settings(epochs=1, warmup_updates=0), "cpu"
+        )
     assert (tmp_path / "tuned" / "config.json").exists()
 
 
@@ -264,3 +271,10 @@ def test_the_command_finetune(make: Make, texts: ParallelFiles, tmp_path: Path, 
     assert "has already ended" in command(*words, "--set", "epochs=2", "learning_rate=0.01", "--resume")[2]
     words[1] = str(folder)
     assert "expected hf:DIR" in command(*words)[2]
+
+
+def test_a_warmup_longer_than_the_training_gives_a_warning(
+    make: Make, texts: ParallelFiles, tmp_path: Path, warned: Warned
+) -> None:
+    with warned("warmup_updates=1000, but [0-9]+ updates are planned: the learning rate never reaches its maximum"):
+        tuned(make("opus"), "opus", texts, tmp_path / "tuned", epochs=1, warmup_updates=1000)

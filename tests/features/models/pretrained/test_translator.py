@@ -39,14 +39,15 @@ def opened(folder: Path, size: int = 4, best: int = 3, options: str = "") -> Any
         (["the man 's dog in Berlin .", "it sleeps ."], "en", Form("first", False, False), 1),
         (["l&apos; homme dort ."], "fr", Form("lower", True, False), 1),
         (["The dog .", "a. b , c.d -- x\u00a0y"], "en", Form("keep", True, False), 0.5),
-        ([], "", Form(), 1),
     ],
 )
 def test_the_form_of_tokenized_text_is_detected(lines: list[str], language: str, form: Form, same: float) -> None:
-    found = find_form(lines, language)
-    assert found == (form if same == 1 and lines else found[0], same)
-    if same == 1:
-        assert Tokenizer(found[0], language)("Eins, zwei.") == Tokenizer(form, language)("Eins, zwei.")
+    assert find_form(lines, language) == (form, same)
+
+
+@pytest.mark.parametrize("lines", [[], ["", " "]])
+def test_text_without_words_has_the_default_form(lines: list[str]) -> None:
+    assert find_form(lines, "") == (Form(), 1)
 
 
 def test_natural_text_is_tokenized() -> None:
@@ -103,6 +104,14 @@ def test_translations_do_not_depend_on_batches(make: Make, monkeypatch: pytest.M
     monkeypatch.setitem(translator.ROWS, "cpu", 128)
     monkeypatch.setattr(model._reader, "generate", small)
     assert [[each.tokens for each in found] for found in model.translate(SOURCES)] == wanted
+
+
+def test_the_signature_has_the_settings_of_the_search(make: Make) -> None:
+    argument = f"{make('opus')}[form=keep+escaped]"
+    reader = Pretrained((argument,), Resources("cpu"))
+    for normalize, expected in ((False, "|beam:4"), (True, "|beam:4|normalize:yes")):
+        model = PretrainedTranslator(argument, Beam(4, 1, normalize), Resources("cpu"))
+        assert model.signature == f"{reader.signature}{expected}|form:keep+escaped"
 
 
 def test_the_form_of_a_text_is_added_to_the_options(make: Make, write: Write, warned: Warned) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from features.models.batches import pad
 from features.models.network.model import EncoderDecoder, TokenScores
-from features.models.scoring.members import Folded, fold, lower
+from features.models.scoring.preparation import Fused, fuse_context_weights, lower
 from features.models.settings import Architecture
 
 CPU = torch.device("cpu")
@@ -21,11 +21,11 @@ def score(network: EncoderDecoder) -> TokenScores:
 
 def test_folding_does_not_change_scores(network: EncoderDecoder, architecture: Architecture) -> None:
     folded = copy.deepcopy(network)
-    fold(folded)
+    fuse_context_weights(folded)
     for found, wanted in zip(score(folded), score(network), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-12)
     attends = architecture.decoder not in ("no-attention", "transformer") and architecture.granularity == "word"
-    assert any(isinstance(part, Folded) for part in folded.modules()) == attends
+    assert any(isinstance(part, Fused) for part in folded.modules()) == attends
 
 
 def test_lower_precision_gives_close_scores(network: EncoderDecoder) -> None:

@@ -16,9 +16,9 @@ from features.models.folder import Model
 from features.models.network import paths as network_paths
 from features.models.network.paths import blocks_of
 from features.models.scoring import walk
-from features.models.scoring.members import fold, lower
 from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.prefixes import paths_of, prefix_tree
+from features.models.scoring.preparation import fuse_context_weights, lower
 from features.models.scoring.tree import score_tree
 from features.models.scoring.values import FLOOR, SourceWords, of_tokens, select, total
 from features.models.settings import Architecture
@@ -97,7 +97,7 @@ def check_values(models: list[Model], monkeypatch: pytest.MonkeyPatch) -> None:
     names = [name for name in VALUES if name != "fertility" or "fertility" in objectives]
     alone = np.concatenate([matrix(score_one_by_one(models, [one], names)) for one in apart])
     for each in models:
-        fold(each.network)
+        fuse_context_weights(each.network)
     scores = score_tree(models, lists, names)
     np.testing.assert_allclose(matrix(scores), alone, atol=1e-4)
     assert scores.steps.computed < scores.steps.separate == sum(len(one.hypotheses[0]) + 1 for one in apart)

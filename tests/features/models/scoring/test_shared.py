@@ -43,13 +43,13 @@ def candidates(seed: int) -> list[list[str]]:
 def test_shared_encodings_equal_those_of_single_sources(
     architecture: Architecture, make_model: Callable[..., Model]
 ) -> None:
+    """Prefixes are shared by bidirectional encoders of one layer, unless word vectors depend on the whole sentence."""
     model = make_model(architecture, seed=1)
     sources, numbers = candidates(1), [3, 0, 7, 3, 11]
     together = encodings_of(model, sources, shared=True)
-    if model.network.context is not None or not model.network.encoder.shares_prefixes:
-        assert type(together) is Encodings
-        return
-    assert type(together) is SharedEncodings
+    single = architecture.encoder == "bidirectional" and architecture.encoder_layers == 1
+    shares = single and not architecture.contextual_embeddings
+    assert type(together) is (SharedEncodings if shares else Encodings)
     with torch.inference_mode():
         mine, alone = together.batch(numbers), Encodings(model, sources).batch(numbers)
     for ours, theirs in zip((mine.states, mine.keys, mine.bias, mine.source_length), alone, strict=False):
@@ -65,8 +65,10 @@ def test_shared_encodings_with_other_cells_and_initial_states(
     model = make_model(replace(architecture, **changes), seed=2)
     sources, numbers = candidates(2), [1, 2, 5]
     with torch.inference_mode():
-        together, alone = (encodings_of(model, sources, way).batch(numbers) for way in (True, False))
-    torch.testing.assert_close(together.states, alone.states, atol=1e-5, rtol=1e-5)
+        together, alone = (encodings_of(model, sources, way) for way in (True, False))
+        assert (type(together), type(alone)) == (SharedEncodings, Encodings)
+        shared_states, states = (each.batch(numbers).states for each in (together, alone))
+    torch.testing.assert_close(shared_states, states, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["rnnsearch"], indirect=True)

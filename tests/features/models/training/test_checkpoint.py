@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save
 
 from features.models.config import CHECKPOINT, ModelConfig
 from features.models.settings import Architecture, Training
-from features.models.training.checkpoint import Run, _checksum, random_state, restore, write_tensors
+from features.models.tensor_files import _checksum, write_tensors
+from features.models.training.checkpoint import Run, random_state, restore
 from features.models.training.checkpoint import save as save_run
 from features.models.training.preparation import Task, begin_run, resume_run
 from features.models.training.ranks import Ranks
@@ -149,7 +150,7 @@ def test_wrong_contents_with_a_valid_checksum_are_errors(
     else:
         tensors[name] = tensor
     path.write_bytes(save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
-    assert "not as `moses-rerank` wrote it" in refused(run, path)
+    assert "damaged or edited, `moses-rerank` cannot read it" in refused(run, path)
 
 
 def test_missing_weights_after_an_epoch_are_an_error(run: Run, tmp_path: Path) -> None:
@@ -186,7 +187,8 @@ def test_the_command_reports_a_wrong_checkpoint_in_one_line(
     )
     status, out, err = command(*train, "--resume")
     assert (status, out, "Traceback" in err) == (2, b"", False)
-    assert "training.safetensors: not as `moses-rerank` wrote it (no 'models')" in err.splitlines()[-1]
+    fault = "damaged or edited, `moses-rerank` cannot read it (no 'models')"
+    assert f"training.safetensors: {fault}" in err.splitlines()[-1]
 
 
 def test_a_checkpoint_of_another_training_is_an_error(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def test_resuming_with_other_links_is_an_error(tmp_path: Path) -> None:
 
 def test_a_model_keeps_the_lexicon_of_its_initial_model(tmp_path: Path) -> None:
     train(task(tmp_path / "first", diagonal(), epochs=1))
-    train(task(tmp_path / "then", [frozenset()] * 60, epochs=1), tmp_path / "first")
+    train(replace(task(tmp_path / "then", [frozenset()] * 60, epochs=1), start=tmp_path / "first"))
     words = [load_file(tmp_path / name / "model.safetensors")["lexicon.words"] for name in ("first", "then")]
     assert torch.equal(*words)
 

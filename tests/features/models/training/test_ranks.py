@@ -199,24 +199,22 @@ def test_an_error_in_one_process_ends_all_with_one_message(folder: Path, tmp_pat
     ]
 
 
+TEXTS = ["--source", "de", "--target", "en", "--dev-source", "dev.de", "--dev-target", "dev.en"]
+TRAIN = ["train", "--preset", "rnnsearch", *TEXTS, "--device", "cpu", "--output", "model"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
         (["train", "--preset", "rnnsearch"], "the following arguments are required"),
         (["validate", "list"], "torchrun would run the command in every process. Only train supports it"),
-        (["train", "--jobs", "2"], "with torchrun all processes train one model. Omit --jobs, --ray, --seeds"),
-        (["train", "--set", "x=1"], "unknown setting 'x'"),
+        ([*TRAIN, "--jobs", "2"], "with torchrun all processes train one model. Omit --jobs, --ray, --seeds"),
+        ([*TRAIN, "--set", "x=1"], "unknown setting 'x'"),
     ],
 )
 def test_only_one_process_reports_an_error(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    fault: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], fault: str
 ) -> None:
-    if len(arguments) == 3 and arguments[1] != "--preset":
-        arguments = [*train_arguments(tmp_path, "model", {})[:-1], *arguments[1:]]
     store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     started = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
     for name, value in (started | {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_RESTART_COUNT": "0"}).items():

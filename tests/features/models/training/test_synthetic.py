@@ -11,13 +11,10 @@ from features.models.config import SIDES, WEIGHTS
 from features.models.training.preparation import TAG
 from features.models.training.request import TrainingFiles, TrainingRequest, synthetic_files, train_model
 from features.models.vocabulary import load_vocabulary
-from features.sentences import Sentences, TokenPairs
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 
 TINY = {"embedding_size": 8, "hidden_size": 8, "attention_size": 8, "epochs": 2, "seed": 3}
-FEW = [["a", "b", "a"], [], ["c"]]
-MORE = [["d", "a"], ["c"], []]
 
 
 @pytest.fixture
@@ -33,21 +30,6 @@ def files(tmp_path: Path, sample: Path) -> TrainingFiles:
         dev=ParallelFiles(str(tmp_path / "dev.de"), str(tmp_path / "dev.en")),
         synthetic=ParallelFiles(str(tmp_path / "more.de"), str(tmp_path / "more.en")),
     )
-
-
-def test_sentences_with_other_words_are_joined() -> None:
-    both = Sentences.of(FEW).joined(Sentences.of(MORE))
-    assert list(both) == FEW + MORE and both.words == ["a", "b", "c", "d"]
-
-
-def test_a_word_is_inserted_before_each_sentence() -> None:
-    for word in ("a", "new"):
-        assert list(Sentences.of(FEW).with_first_word(word)) == [[word, *sentence] for sentence in FEW]
-
-
-def test_pairs_are_repeated() -> None:
-    pairs = TokenPairs.of(zip(FEW, MORE, strict=True))
-    assert list(pairs.repeated(3)) == 3 * list(pairs) and pairs.repeated(1) is pairs
 
 
 @pytest.mark.parametrize("settings", [{"tag": True}, {"tag": False}, {"tag": False, "guided_alignment": 0.5}])

@@ -1,8 +1,6 @@
-import io
 import json
 import math
 import random
-from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -11,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sentencepiece
 import torch
 
 from features.models import vocabulary
@@ -27,22 +24,15 @@ from features.models.tables import TABLES, find
 from features.models.training import encoding, epoch, learner, loop, preparation
 from features.models.training.checkpoint import Run
 from features.models.training.encoding import encode
-from features.models.training.epoch import constant, halving, linear, step_size
+from features.models.training.epoch import constant, halving, learning_rate_at, linear
 from features.models.training.learner import Learner
 from features.models.training.loop import train
-from features.models.training.preparation import Task, begin_run, vocabulary_of
+from features.models.training.metrics import dev_perplexity
+from features.models.training.preparation import Task, begin_run
 from features.models.vocabulary import (
-    SPECIAL,
-    UNKNOWN,
-    Dropout,
-    Subwords,
-    Vocabulary,
-    build_vocabulary,
-    learn,
-    load_vocabulary,
+    BpeDropout,
 )
 from features.progress import progress_bar
-from features.sentences import Sentences
 from moses_io.files.errors import InputError
 from moses_io.files.folders import LOCK, locked
 
@@ -77,7 +67,7 @@ def test_an_initial_model_may_have_additional_objectives(tmp_path: Path) -> None
     with_fertility = replace(ARCHITECTURE, objectives=("fertility",))
     for name, architecture, start in (("first", with_fertility, None), ("then", ARCHITECTURE, tmp_path / "first")):
         config = ModelConfig("rnnsearch", "forward", architecture, training)
-        train(Task([config], pairs, pairs, tmp_path / name, CPU), start)
+        train(Task([config], pairs, pairs, tmp_path / name, CPU, start=start))
     perplexities = [metrics(tmp_path / name)[0]["dev_perplexity"] for name in ("first", "then")]
     assert perplexities[1] < perplexities[0]
 
@@ -87,12 +77,12 @@ def test_resuming_with_another_initial_model_is_an_error(tmp_path: Path) -> None
     for name, seed in (("first", 1), ("second", 2)):
         seeded = replace(config, training=replace(config.training, seed=seed))
         train(Task([seeded], corpus(40), corpus(40), tmp_path / name, CPU))
-    task = Task([config], corpus(40), corpus(40), tmp_path / "then", CPU)
-    train(task, tmp_path / "first")
-    train(task, tmp_path / "first", resume=True)
+    task = Task([config], corpus(40), corpus(40), tmp_path / "then", CPU, start=tmp_path / "first")
+    train(task)
+    train(task, resume=True)
     for other in (tmp_path / "second", None):
         with pytest.raises(InputError, match="was trained on other text, or started from another model"):
-            train(task, other, resume=True)
+            train(replace(task, start=other), resume=True)
 
 
 @pytest.mark.parametrize(("dropout", "settings"), [(0.0, {}), (0.5, {}), (0.5, {"gradient_accumulation": 2})])
@@ -252,13 +242,20 @@ def test_resuming_with_other_settings_or_corpus_is_an_error(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("progress")
-@pytest.mark.parametrize(("tie", "checkpoints"), [(False, 3), (True, 2)])
+@pytest.mark.parametrize(
+    ("tie", "checkpoints", "settings"),
+    [(False, 3, {"pairs": 100, "learning_rate": 0.1}), (True, 2, {})],
+)
 def test_the_average_of_checkpoints_is_kept_if_it_is_better(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool, checkpoints: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tie: bool, checkpoints: int, settings: dict[str, Any]
 ) -> None:
-    rows = fit(tmp_path / "model", tie=tie, average_checkpoints=checkpoints, schedule="constant", epochs=5)
+    """The metrics have one more row for it, with the perplexity of the saved weights."""
+    rows = fit(tmp_path / "model", tie=tie, average_checkpoints=checkpoints, schedule="constant", epochs=5, **settings)
     assert f"average of the last {checkpoints} checkpoints: dev" in capsys.readouterr().err
-    assert perplexity(tmp_path / "model") <= min(row["dev_perplexity"] for row in rows) * (1 + 1e-6)
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4, 5, 5] and rows[-1]["best"]
+    assert rows[-1]["dev_perplexity"] < min(row["dev_perplexity"] for row in rows[:-1])
+    assert dev_perplexity(tmp_path / "model") == rows[-1]["dev_perplexity"]
+    assert perplexity(tmp_path / "model") == pytest.approx(rows[-1]["dev_perplexity"], rel=1e-5)
 
 
 @pytest.mark.usefixtures("progress")
@@ -268,7 +265,8 @@ def test_an_average_that_is_worse_than_the_best_epoch_is_not_kept(
     """After two epochs, the weights still change much, so their average is worse than the weights of the second."""
     rows = fit(tmp_path / "model", average_checkpoints=2, schedule="constant", epochs=2)
     (message,) = [line for line in capsys.readouterr().err.splitlines() if "average of the last 2" in line]
-    assert float(message.split(" dev ")[1]) > rows[1]["dev_perplexity"]
+    assert float(message.split(" dev ")[1]) > rows[1]["dev_perplexity"] == dev_perplexity(tmp_path / "model")
+    assert len(rows) == 2
     assert perplexity(tmp_path / "model") == pytest.approx(rows[1]["dev_perplexity"], rel=1e-5)
 
 
@@ -383,7 +381,7 @@ def test_training_perplexity_excludes_label_smoothing_and_r_drop(tmp_path: Path)
     assert rows[2][0]["train_perplexity"] == pytest.approx(rows[0][0]["train_perplexity"], rel=1e-6)
 
 
-def test_schedules() -> None:
+def test_learning_rate_factors_of_each_schedule() -> None:
     settings = Training(decay_start=5, decay_interval=2)
     assert [linear(settings, 1, progress) for progress in (0.0, 0.5, 1.0)] == pytest.approx([1, 0.55, 0.1])
     assert [halving(settings, epoch, 0.5) for epoch in range(4, 10)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
@@ -394,10 +392,10 @@ def test_schedules() -> None:
 def test_the_learning_rate_rises_linearly_in_the_warmup(schedule: str) -> None:
     settings = Training(learning_rate=0.5, schedule=schedule, warmup_updates=4, decay_start=1)
     for number in (1, 2):
-        plain = [step_size(replace(settings, warmup_updates=0), number, updates, 10) for updates in range(10)]
+        plain = [learning_rate_at(replace(settings, warmup_updates=0), number, updates, 10) for updates in range(10)]
         assert plain == [0.5 * find("schedule", schedule)(settings, number, updates / 10) for updates in range(10)]
         shares = [0.25, 0.5, 0.75, *[1] * 7]
-        found = [step_size(settings, number, updates, 10) for updates in range(10)]
+        found = [learning_rate_at(settings, number, updates, 10) for updates in range(10)]
         assert found == pytest.approx([share * rate for share, rate in zip(shares, plain, strict=True)])
 
 
@@ -488,79 +486,7 @@ def test_batches_contain_every_pair_once_with_similar_lengths() -> None:
     assert bucketed(lengths, 8, rng=random.Random(1)) == batches != bucketed(lengths, 8, rng=random.Random(2))
 
 
-def test_vocabulary(tmp_path: Path) -> None:
-    sentences = [["b", "a", "b", "<s>", "a\r", "a\r"], ["a", "c", "b\u00a0\udce9", "b\u00a0\udce9", "<s>"]]
-    built = build_vocabulary(sentences, Training())
-    assert built.words == (*SPECIAL, "a", "b", "b\u00a0\udce9")
-    assert built.encode(["b", "c", "<s>", "a\r"]) == [5, UNKNOWN, UNKNOWN, UNKNOWN]
-    built.save(tmp_path, "source")
-    assert load_vocabulary(tmp_path, "source", False) == built
-    assert build_vocabulary(sentences, Training(vocabulary_size=2)).words == (*SPECIAL, "a", "b")
-    Vocabulary(["x", "x"]).save(tmp_path, "twice")
-    with pytest.raises(InputError, match="the word occurs twice"):
-        load_vocabulary(tmp_path, "twice", False)
-
-
-@pytest.mark.usefixtures("progress")
-def test_vocabulary_of_subwords(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sentences = [["low", "lower", "lowest", "new", "newer", "\u00a0x", "<s>"]] * 5
-    built = build_vocabulary(sentences, Training(bpe=30))
-    tokens = ["newer", "low", "\udce9", "日", ""]
-    numbers = built.encode(tokens)
-    assert "".join(built.words[number] for number in numbers).startswith("▁newer▁low")
-    assert numbers.count(UNKNOWN) == 3
-    built.save(tmp_path, "source")
-    again = load_vocabulary(tmp_path, "source", True)
-    assert again == built and again.encode(tokens) == numbers
-    others = build_vocabulary([["ein", "anderer", "Satz"]], Training(bpe=15))
-    others.save(tmp_path, "target")
-    (tmp_path / "target.vocabulary").write_bytes((tmp_path / "source.vocabulary").read_bytes())
-    with pytest.raises(InputError, match=r"target\.vocabulary:[0-9]+: '.*' is not a subword of target\.bpe"):
-        load_vocabulary(tmp_path, "target", True)
-    most = vocabulary_of(Sentences.of(sentences), Training(bpe=4000))
-    assert "the text has" in capsys.readouterr().err and len(most.encode(["lowest"])) == 1
-    with pytest.raises(InputError, match="setting 'bpe': sentencepiece cannot learn 5 subwords here: Vocabulary size"):
-        build_vocabulary(sentences, Training(bpe=5))
-    (tmp_path / "source.bpe").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"source\.bpe: damaged, or not a sentencepiece model"):
-        load_vocabulary(tmp_path, "source", True)
-    (tmp_path / "source.bpe").unlink()
-    with pytest.raises(InputError, match=r"source\.bpe: No such file"):
-        load_vocabulary(tmp_path, "source", True)
-
-
 WORDS = ["low", "lower", "lowest", "new", "newer", "newest"]
-
-
-def test_bpe_dropout() -> None:
-    built = build_vocabulary([WORDS] * 5, Training(bpe=30, bpe_dropout=0.5))
-    chances = [Dropout(0.5, random.Random(seed)) for seed in (1, 1, 2)]
-    cuts = [[tuple(built.encode(WORDS, chance)) for _ in range(200)] for chance in chances]
-    assert cuts[0] == cuts[1] != cuts[2]
-    assert len(set(cuts[0])) > 100
-    for cut in cuts[0]:
-        assert "".join(built.words[number] for number in cut) == "▁" + "▁".join(WORDS)
-    assert built.encode(WORDS, Dropout(0.0, random.Random())) == built.encode(WORDS)
-    plain = build_vocabulary([WORDS] * 5, Training(bpe=30))
-    assert set(plain.words) < set(built.words)
-    assert [built.words[number] for number in built.encode(WORDS)] == [
-        plain.words[number] for number in plain.encode(WORDS)
-    ]
-
-
-def test_subwords_from_counts_equal_those_from_sentences(sample: Path) -> None:
-    lines = (sample / "train.de").read_text(encoding="utf-8").split("\n")[:300]
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=400,
-        character_coverage=1.0,
-        normalization_rule_name="identity",
-        minloglevel=2,
-    )
-    assert learn(Counter(" ".join(lines).split(" ")), 400).all_subwords == Subwords(model.getvalue()).all_subwords
 
 
 def test_encoding_in_blocks_gives_the_same_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -574,21 +500,11 @@ def test_encoding_in_blocks_gives_the_same_corpus(tmp_path: Path, monkeypatch: p
     assert corpus.target_lengths.tolist() == [len(right) + 1 for _, right in pairs]
 
 
-def test_subwords_without_dropout_equal_those_of_sentencepiece(sample: Path) -> None:
-    words = sorted(set((sample / "train.de").read_text(encoding="utf-8").split()))
-    subwords = learn(dict.fromkeys(words, 1), 600)
-    rng = random.Random(2)
-    strange = ["".join(rng.choices("abe\u00df\u65e5\u672c\u2581-\x00", k=rng.randint(1, 8))) for _ in range(500)]
-    assert len(words) > 300
-    for word in [*words, *strange, "\u2581", "\u2581\u2581", "\udce9"]:
-        assert subwords.segment_randomly(word, Dropout(0.0, rng)) == subwords.segment(word)
-
-
 def test_both_directions_use_the_same_segmentation(tmp_path: Path) -> None:
     settings = Training(bpe=40, bpe_dropout=0.5)
     configs = [ModelConfig("x", side, ARCHITECTURE, settings) for side in ("forward", "backward")]
     run = begin(tmp_path / "pair", configs, [(WORDS, WORDS[::-1])] * 9)
-    there, back = encode(run.pairs, run.learners, dropout=Dropout(0.5, random.Random(1)))
+    there, back = encode(run.pairs, run.learners, dropout=BpeDropout(0.5, random.Random(1)))
     assert (list(there.source), list(there.target)) == (list(back.target), list(back.source))
     assert len(set(there.source.lengths)) > 1
 
@@ -628,9 +544,9 @@ def test_a_warmup_longer_than_the_training_gives_a_warning(
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("bfloat16", [False, True])
-def test_training_on_a_gpu(tmp_path: Path, bfloat16: bool) -> None:
-    config = ModelConfig(
-        "rnnsearch", "forward", ARCHITECTURE, Training(epochs=6, learning_rate=0.02, bfloat16=bfloat16)
-    )
+@pytest.mark.parametrize("parts", [{}, {"decoder": "attend-between", "decoder_layers": 2}], ids=["first", "between"])
+def test_training_on_a_gpu(tmp_path: Path, bfloat16: bool, parts: dict[str, Any]) -> None:
+    settings = Training(epochs=6, learning_rate=0.02, bfloat16=bfloat16)
+    config = ModelConfig("rnnsearch", "forward", replace(ARCHITECTURE, **parts), settings)
     train(Task([config], corpus(400), corpus(40), tmp_path / "model", torch.device("cuda")))
     assert min(row["dev_perplexity"] for row in metrics(tmp_path / "model")) < 4

@@ -185,7 +185,7 @@ def test_a_list_that_is_already_scored_is_an_error(folder: Path, command: Comman
     Path("data/dev.nbest").write_bytes(Path("data/dev.nbest").read_bytes().replace(b"LM0=", b"NMTltr= 1 LM0="))
     status, _, err = command("init", "data")
     assert status == 2
-    assert err.splitlines()[-1].endswith("a new feature needs another label")
+    assert err.splitlines()[-1].endswith("or choose another label for a new feature")
     assert not Path("experiment.toml").exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.files.errors import InputError
-from rerank.experiment.init.sorting import ARPA, COMPILED, MAX_BYTES, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
+from rerank.experiment.init.kinds import ARPA, COMPILED, MAX_BYTES, NBEST, TEXT, WEIGHT_LINES, WEIGHTS, kind_of
 
 Write = Callable[[str, "str | bytes"], Path]
 

@@ -9,9 +9,9 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import NbestFiles
+from rerank.experiment.init.kinds import files_in, sort_files
 from rerank.experiment.init.matching import SAMPLE_SIZE
 from rerank.experiment.init.roles import Roles, find_roles
-from rerank.experiment.init.sorting import files_in, sort_files
 
 Files = dict[str, bytes]
 
@@ -183,8 +183,8 @@ def test_the_output_of_a_system_is_not_a_reference(roles_of: RolesOf, files: Fil
     roles = roles_of(files | outputs | {"test.nbest": late, "again.nbest": files["test.nbest"]})
     assert roles.dev == DEV
     assert {each.reference for each in roles.tests.values()} == {("test.en",)}
-    assert "dev.out: not used (text, 120 lines; a translation of dev.nbest)" in roles.lines()
-    assert roles.reasons["test.moses"].startswith("a translation of ")
+    assert "dev.out: not used (text, 120 lines; translation chosen from dev.nbest)" in roles.lines()
+    assert roles.reasons["test.moses"].startswith("translation chosen from ")
 
 
 @pytest.mark.parametrize("name", ["dev", "test"])
@@ -197,7 +197,7 @@ def test_references_are_tokenized_like_the_candidates(roles_of: RolesOf, files: 
     roles = roles_of(files | others | {"sgm": sgm})
     assert (roles.dev, roles.tests) == (DEV, {"test": TEST})
     assert "sgm: not used (SGML or XML)" in roles.lines()
-    assert roles.reasons == dict.fromkeys(others, f"too few words of the candidates of {name}.nbest")
+    assert roles.reasons == dict.fromkeys(others, f"shares too few words with the candidates of {name}.nbest")
 
 
 def test_the_training_corpus_covers_the_words_of_dev(roles_of: RolesOf, files: Files) -> None:
@@ -213,14 +213,14 @@ def test_the_training_corpus_covers_the_words_of_dev(roles_of: RolesOf, files: F
     roles = roles_of(files | strange)
     assert roles.train == TRAIN
     assert not set(strange) & set(roles.uses)
-    assert roles.reasons["another.de"] == "fewer words of dev than the training corpus"
+    assert roles.reasons["another.de"] == "covers fewer words of dev than the training corpus"
     assert "log1" not in roles.reasons
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda text: untokenized(text) * 3, "fewer words of dev than the training corpus"),
+        (lambda text: untokenized(text) * 3, "covers fewer words of dev than the training corpus"),
         (lambda text: b"".join(text.splitlines(True)[:-20]), "shorter than the training corpus"),
     ],
 )
@@ -286,7 +286,7 @@ def test_the_longest_target_text_is_monolingual_text(roles_of: RolesOf, files: F
 
 PUT = "Put 'dev' into the name of the list to tune on"
 EXPECTED = "expected its source and a reference, found"
-NO_CORPUS = "no parallel corpus (two more texts of equally many lines, in the languages of dev)"
+NO_CORPUS = "no parallel corpus: expected two further texts with the same number of lines, in the languages of dev"
 
 
 @pytest.mark.parametrize(

@@ -80,18 +80,18 @@ def test_a_system_has_the_models_that_it_needs(study: Path) -> None:
         "[features]",
         'first = { preset = "cohn-align", hidden_size = 8, seed = "5" }\n'
         'second = { preset = "cohn-align", hidden_size = 8, pretrained_model = "first" }\n'
-        'widening = { preset = "rnnsearch", candidates = 2 }\n'
+        'generator = { preset = "rnnsearch", candidates = 2 }\n'
         "[features]\n"
         'Second = "neural:second"',
     )
     study.write_text(text.replace('alone = ["NMT"]', 'alone = ["Second"]'))
     paths = written(study)
     both, alone = (read_experiment(str(paths[f"60/seed-2/{system}"])) for system in ("both", "alone"))
-    assert list(both.models) == ["forward", "widening"]
-    assert list(alone.models) == ["first", "second", "widening"]
+    assert list(both.models) == ["forward", "generator"]
+    assert list(alone.models) == ["first", "second", "generator"]
     assert alone.models["second"].pretrained_model == "first"
     assert alone.models["first"].request.settings["seed"] == 1005
-    assert alone.models["widening"].candidates == 2
+    assert alone.models["generator"].candidates == 2
 
 
 def test_models_that_translate_together_in_each_system(study: Path) -> None:

@@ -139,8 +139,8 @@ def test_failures_are_reported_and_other_cells_continue(command: Command, study:
     last = err.splitlines()[-1]
     assert (status, last) == (
         2,
-        "moses-rerank study: train 120/seed-1/bad and 3 more of 10 parts failed, see the messages above. "
-        "The same command runs them again",
+        "moses-rerank study: 4 of 10 stages failed: train 120/seed-1/bad and 3 more. See the messages above. "
+        "The same command repeats them",
     )
     assert re.search(r"^warning: train 120/seed-1/bad failed: \S+/odd: not a model folder", err, re.M)
     assert re.search(r"^warning: run 120/seed-1/odd failed: \S+/dev.odd", err, re.M)

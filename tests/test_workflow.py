@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from features.kinds.external import FORMS
+from features.kinds.external import FORMATS
 from features.models.cost import TimeFactors
 from features.models.tables import ADDED, PER_WORD, VALUES
 from moses_io.nbest import read_nbest
@@ -225,19 +225,24 @@ def test_two_jobs_give_the_results_of_one(command: Command, experiment: Path, mo
     text = re.sub("test = .*", "", EXPERIMENT).replace(
         "[features]", f'{other}\nOther = "neural:other"\nMine = "mine:Mine"'
     )
+    experiment.write_text(text)
     (experiment.parent / "mine.py").write_text(MINE)
     work, results = experiment.parent / "work", []
     for jobs in (1, 2):
-        experiment.write_text(text)
         status, out, err = command("run", experiment, "--device", "cpu", "--jobs", jobs, "--allow-code")
         assert (status, len(done(err))) == (0, 12), err
         results.append((out, gzip.decompress((work / "dev.nbest.gz").read_bytes())))
         shutil.rmtree(work)
     assert results[0] == results[1]
+
+
+def test_an_error_in_a_process_is_reported_with_its_stage(command: Command, experiment: Path) -> None:
+    other = 'other = { preset = "rnnsearch", updates = 5 }\n\n[features]\nOther = "neural:other"'
+    experiment.write_text(EXPERIMENT.replace("[features]", other))
     (experiment.parent / "train.en").write_text("one line\n")
-    status, _, err = command("run", experiment, "--jobs", 2, "--allow-code")
+    status, _, err = command("run", experiment, "--jobs", 2)
     assert status == 2
-    assert re.fullmatch("moses-rerank run: train (forward|other): .*train.en has 1 lines, .*", err.splitlines()[-1])
+    assert re.fullmatch("moses-rerank run: train (forward|other): .*train.en has 1 line, .*", err.splitlines()[-1])
 
 
 def test_model_pairs_ensembles_and_pretrained_models(command: Command, experiment: Path) -> None:
@@ -334,7 +339,7 @@ def test_a_killed_training_is_resumed_unless_its_settings_change(
         (
             'preset = "cohn-align",',
             'candidates = 2, preset = ["cohn-align", "choi-baseline"],',
-            "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 predict different words",
+            "models.forward: candidates: forward-cohn-align-1 and forward-choi-baseline-1 have different target",
         ),
         (
             "epochs = 2",
@@ -409,27 +414,26 @@ def test_score_tune_rerank_and_evaluate(
     assert 0 < systems[1]["BLEU"]["p_value"] < 0.05
 
 
-def test_tuning_is_reproducible(command: Command, small: Callable[..., Path]) -> None:
-    folder = small()
-    tune = ["tune", folder / "dev.nbest", "--reference", folder / "dev.en", "--initial-weights", folder / "moses.ini"]
-    assert command(*tune)[1] == command(*tune)[1]
+@pytest.fixture
+def train(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A command that trains on files of the working directory."""
+    monkeypatch.chdir(small())
+    files = ["--source", "train.de", "--target", "train.en", "--dev-source", "dev.de", "--dev-target", "dev.en"]
+    return ["train", *files, "--output", "model"]
 
 
-def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> None:
-    files = ["--source", tmp_path / "train.de", "--target", tmp_path / "train.en"]
-    dev = ["--dev-source", tmp_path / "dev.de", "--dev-target", tmp_path / "dev.en"]
+def test_train_on_files(command: Command, train: list[str]) -> None:
     sizes = ["--set", "embedding_size=8", "hidden_size=8", "attention_size=8", "updates=3"]
-    train = ["train", *files, *dev, "--output", tmp_path / "model"]
     assert command(*train, "--preset", "rnnsearch", "--backward", *sizes)[0] == 0
-    assert json.loads((tmp_path / "model" / "config.json").read_text())["direction"] == "backward"
-    (tmp_path / "gdfa").write_text("0-0\n0-x\n")
-    for wrong, message in (
+    assert json.loads(Path("model/config.json").read_text())["direction"] == "backward"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--preset", "rnnsearch", "--alignment", "gdfa"], "gdfa: a word alignment is for the settings"),
         (
-            ["--preset", "rnnsearch", "--alignment", tmp_path / "gdfa"],
-            "gdfa: a word alignment is for the settings",
-        ),
-        (
-            ["--preset", "rnnsearch", "--alignment", tmp_path / "gdfa", "--set", "lexicon=bias"],
+            ["--preset", "rnnsearch", "--alignment", "gdfa", "--set", "lexicon=bias"],
             "gdfa:2: expected links such as '0-0 1-2'",
         ),
         (
@@ -443,10 +447,16 @@ def test_train_on_files(command: Command, experiment: Path, tmp_path: Path) -> N
         (["--preset", "rnnserch"], "unknown preset 'rnnserch'. Did you mean 'rnnsearch'?"),
         (["--preset", "rnnsearch", "--set", "hiden=3"], "unknown setting 'hiden'. Did you mean 'hidden_size'?"),
         (["--preset", "rnnsearch", "--set", "hidden"], "--set hidden: expected KEY=VALUE"),
-        (["--preset", "rnnsearch"], "the folder is not empty"),
-    ):
-        status, _, err = command(*train, *wrong)
-        assert (status, message in err) == (2, True)
+        (["--preset", "rnnsearch", "--output", "."], "the folder is not empty"),
+    ],
+)
+def test_wrong_arguments_of_train_are_errors(
+    command: Command, train: list[str], wrong: list[str], message: str
+) -> None:
+    Path("gdfa").write_text("0-0\n0-x\n")
+    status, _, err = command(*train, *wrong)
+    assert (status, message in err) == (2, True)
+    assert not Path("model").exists()
 
 
 def test_settings_of_a_tuner_must_be_numbers(command: Command) -> None:
@@ -478,30 +488,42 @@ def test_the_generator_writes_the_sample(tmp_path: Path, sample: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6
 
 
-def test_version_presets_and_features(command: Command) -> None:
-    presets, features = command("presets")[1].decode(), command("features")[1].decode()
-    names = [line.split(" ")[0] for line in presets.partition("\n\n")[0].splitlines()]
-    assert len(names) == 30 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
-    for setting in (
-        "hidden_size=256\n",
-        "cell=lstm  ",
-        "lstm | gru | rnn\n",
-        "attend_bos_eos=true\n",
-        "schedule=linear ",
-    ):
-        assert f"  {setting}" in presets or f" {setting}" in presets
-    kinds, values, forms = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
-    assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds
-    assert values[1:] == [*VALUES, PER_WORD, ADDED]
-    assert forms[1:] == sorted([*FORMS, "fairseq"])
+def test_version_is_printed(command: Command, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     with pytest.raises(SystemExit) as caught:
         command("--version")
     assert caught.value.code == 0
+    assert capfdbinary.readouterr().out.decode() == f"moses-rerank {__version__}\n"
+
+
+def test_presets_lists_presets_and_settings(command: Command) -> None:
+    presets = command("presets")[1].decode()
+    names = [line.split(" ")[0] for line in presets.partition("\n\n")[0].splitlines()]
+    assert len(names) == 30 and {"rnnsearch", "cohn-align-sym-glofer-pre", "yang-window11"} < set(names)
+    for setting in ("hidden_size=256\n", "cell=lstm  ", "| gru | rnn\n", "attend_bos_eos=true\n", "schedule=linear "):
+        assert f" {setting}" in presets
+
+
+def test_features_lists_kinds_values_and_formats(command: Command) -> None:
+    features = command("features")[1].decode()
+    kinds, values, forms = ([line.split(" ")[0] for line in part.splitlines()] for part in features.split("\n\n"))
+    assert kinds[:2] == ["neural:DIR", "ensemble:DIR,DIR,…"] and "length[:SOURCE,TARGET]" in kinds
+    assert values[1:] == [*VALUES, PER_WORD, ADDED]
+    assert forms[1:] == sorted([*FORMATS, "fairseq"])
 
 
 def test_a_closed_pipe_causes_no_traceback(sample: Path) -> None:
     code = "import sys; from rerank.cli import main; sys.exit(main(sys.argv[1:]))"
     score = f"{sys.executable} -c '{code}' score {sample}/dev.nbest.gz --source {sample}/dev.de --feature length"
-    run = subprocess.run(["bash", "-c", f"{score} | head -n 1"], capture_output=True, text=True, check=True)
-    assert run.stdout.count("\n") == 1
+    script = f"{score} | head -n 1; exit ${{PIPESTATUS[0]}}"
+    run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.count("\n")) == (141, 1)
     assert "Traceback" not in run.stderr
+
+
+def test_an_occupied_folder_is_an_error_before_any_training(command: Command, train: list[str]) -> None:
+    """Several models: the last folder is occupied, and the first model is not trained."""
+    Path("many/encdec-1").mkdir(parents=True)
+    Path("many/encdec-1/weights").touch()
+    status, _, err = command(*train, "--preset", "rnnsearch,encdec", "--output", "many")
+    assert (status, "many/encdec-1: the folder is not empty" in err) == (2, True)
+    assert not Path("many/rnnsearch-1").exists()

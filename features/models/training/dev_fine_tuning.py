@@ -33,7 +33,7 @@ LEARNING_RATE_FACTOR = 0.5
 """First learning rate of fine-tuning, relative to the learning rate of the training."""
 
 
-def check_adaptable(task: Task) -> None:
+def check_fine_tuning(task: Task) -> None:
     """Raise `InputError` if dev has fewer than two different usable sentences, which cross-validation needs."""
     learnable = len(_divide(task).folds) if task.settings.fine_tuning_epochs else 2
     if learnable < 2:
@@ -43,7 +43,7 @@ def check_adaptable(task: Task) -> None:
         )
 
 
-class Adaptation:
+class DevFineTuning:
     """Fine-tuning on dev: once without each fold, and once on all of dev.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from features.models.folder import load_model
 from features.models.scoring.members import Members, perplexity_of
 from features.models.scoring.pairs import score_one_by_one
 from features.models.settings import Architecture, Training
-from features.models.training import adaptation, loop
+from features.models.training import dev_fine_tuning, loop
 from features.models.training.loop import train
 from features.models.training.preparation import Task
 from features.models.training.request import TrainingRequest
@@ -90,7 +91,7 @@ def test_fine_tuning_learns_from_dev_and_is_cross_validated(tmp_path: Path) -> N
 def test_fine_tuning_without_improvement_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(adaptation, "LEARNING_RATE_FACTOR", 1000.0)
+    monkeypatch.setattr(dev_fine_tuning, "LEARNING_RATE_FACTOR", 1000.0)
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuned on dev, cross-validated: perplexity" in capsys.readouterr().err
     check_that_fine_tuning_is_discarded(folder, plain)
@@ -100,7 +101,7 @@ def test_fine_tuning_without_improvement_is_discarded(
 def test_diverged_fine_tuning_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(adaptation, "LEARNING_RATE_FACTOR", float("inf"))
+    monkeypatch.setattr(dev_fine_tuning, "LEARNING_RATE_FACTOR", float("inf"))
     plain, folder = fit(tmp_path / "plain", pairs(40), fine_tuning_epochs=0), fit(tmp_path / "model", pairs(40))
     assert "fine-tuning on dev: the loss diverged" in capsys.readouterr().err
     check_that_fine_tuning_is_discarded(folder, plain)
@@ -113,7 +114,7 @@ def test_resumed_fine_tuning_without_improvement_is_discarded(tmp_path: Path, mo
         patch.setattr(loop, "remove_leftovers", interrupt)
         fit(folder, pairs(40))
     assert (folder / RECORD).exists() and len(rows(folder)) == 2
-    monkeypatch.setattr(adaptation, "LEARNING_RATE_FACTOR", 1000.0)
+    monkeypatch.setattr(dev_fine_tuning, "LEARNING_RATE_FACTOR", 1000.0)
     continue_training(folder)
     check_that_fine_tuning_is_discarded(folder, plain)
 
@@ -149,9 +150,14 @@ def continue_training(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("place", "name", "call"),
-    [(adaptation, "save_weights", 1), (adaptation, "save_weights", 4), (adaptation, "save_weights", DEV_FOLDS + 1),
-     (adaptation, "train_epoch", 3), (loop, "remove_leftovers", 1)],
-)  # fmt: skip
+    [
+        (dev_fine_tuning, "save_weights", 1),
+        (dev_fine_tuning, "save_weights", 4),
+        (dev_fine_tuning, "save_weights", DEV_FOLDS + 1),
+        (dev_fine_tuning, "train_epoch", 3),
+        (loop, "remove_leftovers", 1),
+    ],
+)
 def test_killed_fine_tuning_continues_to_the_same_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, call: int
 ) -> None:
@@ -224,6 +230,10 @@ def test_missing_weights_of_folds_give_a_warning_only_for_dev(
     assert capsys.readouterr().err.count("was fine-tuned on some of these sentences") == 1
     wanted = score_one_by_one([load_model(folder, CPU)], dev, ["logprob"]).values["logprob"]
     np.testing.assert_allclose(values, wanted, atol=1e-5)
+    other = shutil.copytree(folder, tmp_path / "other")
+    Reader([str(folder), str(other)], Resources("cpu")).read(dev, ["logprob"])
+    printed = capsys.readouterr().err
+    assert [printed.count(f"{path}: was fine-tuned on some") for path in (folder, other)] == [1, 1]
 
 
 def test_unusable_pairs_of_dev_do_not_change_the_weights(tmp_path: Path) -> None:
@@ -240,7 +250,7 @@ def test_a_model_fine_tuned_on_dev_cannot_be_an_initial_model(tmp_path: Path) ->
     with pytest.raises(
         InputError, match=r"model: this model was fine-tuned on dev \(fine_tuning_epochs\). Start from one that was"
     ):
-        train(Task([config], pairs(160), pairs(40), tmp_path / "next", CPU), folder)
+        train(Task([config], pairs(160), pairs(40), tmp_path / "next", CPU, start=folder))
     request = TrainingRequest("rnnsearch")
     with pytest.raises(InputError, match=r"that model is fine-tuned on dev \(fine_tuning_epochs\), on which this one"):
         request.check_start(TrainingRequest("rnnsearch", settings={"fine_tuning_epochs": 1}))
