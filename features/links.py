@@ -1,4 +1,4 @@
-"""Word alignments of a large corpus: packed links as rows of one array."""
+"""Word alignments of a large corpus: packed links (source index · 2^32 + target index) as rows of one array."""
 
 from collections.abc import Sequence
 
