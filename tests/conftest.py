@@ -3,6 +3,7 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby, islice
@@ -89,6 +90,32 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
         return path
 
     return make
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    """Return a function that waits until a condition holds, for at most a minute."""
+
+    def wait(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    return wait
+
+
+@pytest.fixture
+def is_running() -> Callable[[str], bool]:
+    """Return a function that returns whether a process exists and is not a zombie."""
+
+    def check(pid: str) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    return check
 
 
 @pytest.fixture

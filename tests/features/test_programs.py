@@ -17,6 +17,7 @@ from moses_io.files.errors import Fault
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
+Until = Callable[[Callable[[], bool]], None]
 
 LIST = "0 ||| a b ||| L= 1 ||| 0\n0 ||| c ||| L= 1 ||| 0\n1 ||| d ||| L= 1 ||| 0\n"
 COUNTING = """\
@@ -192,7 +193,9 @@ def test_a_server_that_does_not_print_numbers_is_an_error(command: Command, writ
     ("kind", "ended_by"),
     [("command", signal.SIGKILL), ("server", signal.SIGKILL), ("command", signal.SIGTERM), ("server", signal.SIGINT)],
 )
-def test_programs_end_with_the_command(write: Write, tmp_path: Path, kind: str, ended_by: signal.Signals) -> None:
+def test_programs_end_with_the_command(
+    write: Write, tmp_path: Path, until: Until, is_running: Callable[[str], bool], kind: str, ended_by: signal.Signals
+) -> None:
     """Child processes of the program also end. The signal is sent only to `moses-rerank`."""
     write("src", "x\ny\n")
     write("list", LIST)
@@ -205,17 +208,3 @@ def test_programs_end_with_the_command(write: Write, tmp_path: Path, kind: str, 
     process.send_signal(ended_by)
     process.wait(60)
     until(lambda: not any(is_running(pid) for pid in pids))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds, for at most a minute."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def is_running(pid: str) -> bool:
-    """Return whether the process exists and is not a zombie."""
-    status = content(Path(f"/proc/{pid}/stat"))
-    return bool(status) and status.rpartition(")")[2].split()[0] != "Z"

@@ -15,22 +15,8 @@ from features.request import parse_requests
 from rerank.experiment.file import read_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
+Experiment = Callable[..., Path]
 
-EXPERIMENT = """\
-output = "work"
-initial_weights = "moses.ini"
-train = { source = "train.de", target = "train.en" }
-dev = { source = "dev.de", reference = "dev.en", nbest = "dev.nbest" }
-TEST
-[features]
-FEATURES
-
-[tuning]
-tuner = "kbmira"
-iterations = 3
-runs = 1
-folds = 0
-"""
 TEST = 'test = { source = "test.de", nbest = "test.nbest" }'
 TABLE = "the der 0.8\nder the 0.9\nein a 0.7\n. . 0.6\n"
 TWICE = '#!/bin/sh\nawk -F "\\t" \'{print FACTOR * split($2, words, " ")}\'\n'
@@ -47,20 +33,6 @@ class Times:
     def __call__(self, sentences):
         return np.array([[FACTOR * len(text)] for each in sentences for text in each.hypotheses], float)
 """
-
-
-@pytest.fixture
-def folder(small: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with texts and lists of ten sentences."""
-    folder = small(pairs=20, sentences=10, candidates=6)
-    monkeypatch.chdir(folder)
-    return folder
-
-
-def experiment(folder: Path, features: str, test: str = "") -> Path:
-    path = folder / "e.toml"
-    path.write_text(EXPERIMENT.replace("TEST", test).replace("FEATURES", features))
-    return path
 
 
 def program(path: Path, factor: int) -> Path:
@@ -89,12 +61,14 @@ def up_to_date(err: str, stage: str) -> bool:
 
 
 @pytest.mark.parametrize("test", ["", TEST])
-def test_a_table_renamed_to_the_other_direction_is_scored_again(command: Command, folder: Path, test: str) -> None:
+def test_a_table_renamed_to_the_other_direction_is_scored_again(
+    command: Command, folder: Path, experiment: Experiment, test: str
+) -> None:
     (folder / "lex.f2e").write_text(TABLE)
-    assert command("run", experiment(folder, 'Lex = "lexical:lex.f2e"', test))[0] == 0
+    assert command("run", experiment('Lex = "lexical:lex.f2e"', test))[0] == 0
     forward = values(folder / "work", "Lex")
     (folder / "lex.f2e").rename(folder / "lex.e2f")
-    status, _, err = command("run", experiment(folder, 'Lex = "lexical:lex.e2f"', test))
+    status, _, err = command("run", experiment('Lex = "lexical:lex.e2f"', test))
     assert status == 0
     assert not up_to_date(err, "score dev Lex") and not up_to_date(err, "save the reranker")
     arguments = ("--source", "dev.de", "--feature", "Lex=lexical:lex.e2f", "--output", "scored.gz")
@@ -103,29 +77,29 @@ def test_a_table_renamed_to_the_other_direction_is_scored_again(command: Command
     assert values(folder / "work", "Lex") == values(folder, "Lex", "clean") != forward
 
 
-def test_the_reranker_contains_the_renamed_table(command: Command, folder: Path) -> None:
+def test_the_reranker_contains_the_renamed_table(command: Command, folder: Path, experiment: Experiment) -> None:
     (folder / "lex.f2e").write_text(TABLE)
-    command("run", experiment(folder, 'Lex = "lexical:lex.f2e"'))
+    command("run", experiment('Lex = "lexical:lex.f2e"'))
     (folder / "lex.f2e").rename(folder / "lex.e2f")
-    command("run", experiment(folder, 'Lex = "lexical:lex.e2f"'))
+    command("run", experiment('Lex = "lexical:lex.e2f"'))
     assert [path.name for path in (folder / "work" / "reranker" / "tables").iterdir()] == ["lex.e2f"]
 
 
-def test_a_moved_table_is_not_scored_again(command: Command, folder: Path) -> None:
+def test_a_moved_table_is_not_scored_again(command: Command, folder: Path, experiment: Experiment) -> None:
     (folder / "lex.f2e").write_text(TABLE)
-    command("run", experiment(folder, 'Lex = "lexical:lex.f2e"'))
+    command("run", experiment('Lex = "lexical:lex.f2e"'))
     (folder / "e2f").mkdir()
     (folder / "lex.f2e").rename(folder / "e2f" / "other.f2e")
-    _, _, err = command("run", experiment(folder, 'Lex = "lexical:e2f/other.f2e"'))
+    _, _, err = command("run", experiment('Lex = "lexical:e2f/other.f2e"'))
     assert up_to_date(err, "score dev Lex") and up_to_date(err, "save the reranker")
 
 
 def test_programs_run_in_the_folder_of_the_experiment_file(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, folder: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(folder / "p.sh", 2)
     program(folder / "sub" / "p.sh", 7)
-    path = experiment(folder, 'P = "command:./p.sh"')
+    path = experiment('P = "command:./p.sh"')
     monkeypatch.chdir("sub")
     assert command("run", path, "--allow-code")[0] == 0
     assert values(folder / "work", "P") == [2 * count for count in lengths(folder / "dev.nbest")]
@@ -156,14 +130,14 @@ def test_programs_run_in_the_folder_of_the_experiment_file(
     ],
 )
 def test_files_of_a_command_are_resolved_from_its_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, changed: str
+    folder: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch, text: str, changed: str
 ) -> None:
     for name in ("p.sh", "bin/found"):
         program(folder / name, 1)
     (folder / "factors").write_text("3\n")
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir("bin")
-    (request,) = read_experiment(str(experiment(folder, f'P = "command:{text}"')), allow_code=True).features.values()
+    (request,) = read_experiment(str(experiment(f'P = "command:{text}"')), allow_code=True).features.values()
     assert str(folder / changed) in map(os.path.normpath, request.files)
 
 
@@ -182,11 +156,11 @@ def test_an_argument_with_the_name_of_a_program_is_not_a_program(folder: Path, m
 
 
 def test_a_changed_program_on_the_path_is_run_again(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, folder: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(folder / "bin" / "found", 1)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    path = experiment(folder, 'P = "command:found"')
+    path = experiment('P = "command:found"')
     assert command("run", path)[0] == 0
     program(folder / "bin" / "found", 3)
     assert command("run", path)[0] == 0
@@ -194,11 +168,13 @@ def test_a_changed_program_on_the_path_is_run_again(
 
 
 @pytest.fixture
-def applied(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[int, bytes, str]]:
+def applied(
+    command: Command, folder: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], tuple[int, bytes, str]]:
     """Apply the reranker of an experiment from a folder that has another program with the same name."""
     program(folder / "p.sh", 2)
     program(folder / "elsewhere" / "p.sh", 7)
-    assert command("run", experiment(folder, 'P = "command:./p.sh"'))[0] == 0
+    assert command("run", experiment('P = "command:./p.sh"'))[0] == 0
     monkeypatch.chdir("elsewhere")
     reranker, nbest, source = folder / "work" / "reranker", folder / "test.nbest", folder / "test.de"
     return lambda: command("apply", reranker, nbest, "--source", source, "--allow-code", "--nbest", "best")
@@ -267,12 +243,12 @@ def test_without_a_code_folder_commands_run_in_the_working_directory(
 
 
 def test_the_reranker_finds_the_module_of_the_experiment(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, folder: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "elsewhere").mkdir()
     for place, factor in ((folder, 2), (folder / "elsewhere", 7)):
         (place / "times.py").write_text(TIMES.replace("FACTOR", str(factor)))
-    assert command("run", experiment(folder, 'P = "times:Times"'))[0] == 0
+    assert command("run", experiment('P = "times:Times"'))[0] == 0
     monkeypatch.chdir("elsewhere")
     lists = (folder / "test.nbest", "--source", folder / "test.de")
     status, _, err = command("apply", folder / "work" / "reranker", *lists, "--allow-code", "--nbest", "best")
@@ -281,9 +257,11 @@ def test_the_reranker_finds_the_module_of_the_experiment(
     assert found == [2 * count for count in lengths(Path("best"))]
 
 
-def test_the_reranker_of_a_moved_experiment_is_made_again(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_the_reranker_of_a_moved_experiment_is_made_again(
+    command: Command, folder: Path, experiment: Experiment, tmp_path: Path
+) -> None:
     program(folder / "p.sh", 2)
-    path = experiment(folder, 'P = "command:./p.sh"')
+    path = experiment('P = "command:./p.sh"')
     assert command("run", path)[0] == 0
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -294,16 +272,16 @@ def test_the_reranker_of_a_moved_experiment_is_made_again(command: Command, fold
     assert manifest_of(moved / "work" / "reranker")["code"] == str(moved)
 
 
-def test_the_key_code_sets_the_folder_of_programs(command: Command, folder: Path) -> None:
+def test_the_key_code_sets_the_folder_of_programs(command: Command, folder: Path, experiment: Experiment) -> None:
     program(folder / "tools" / "p.sh", 4)
-    path = experiment(folder, 'P = "command:./p.sh"')
+    path = experiment('P = "command:./p.sh"')
     path.write_text('code = "tools"\n' + path.read_text())
     assert command("run", path)[0] == 0
     assert values(folder / "work", "P") == [4 * count for count in lengths(folder / "dev.nbest")]
 
 
-def test_a_missing_code_folder_is_an_error(command: Command, folder: Path) -> None:
-    path = experiment(folder, 'P = "command:./p.sh"')
+def test_a_missing_code_folder_is_an_error(command: Command, folder: Path, experiment: Experiment) -> None:
+    path = experiment('P = "command:./p.sh"')
     path.write_text('code = "tools"\n' + path.read_text())
     status, _, err = command("run", path)
     assert (status, err) == (2, f"moses-rerank run: {path}: code: no such folder 'tools'\n")

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from moses_io.weights import read_weights
 from rerank.moses.retuning import find_references
 
 Command = Callable[..., tuple[int, bytes, str]]
+Until = Callable[[Callable[[], bool]], None]
 
 BY_HAND = """\
 output = "by-hand"
@@ -142,16 +142,14 @@ def test_wrong_arguments_are_reported_before_decoding(
     assert not (folder / "work").exists() and not (folder / "calls").exists()
 
 
-def test_a_killed_decoding_is_repeated(folder: Path, decoder: Callable[..., Path]) -> None:
+def test_a_killed_decoding_is_repeated(folder: Path, decoder: Callable[..., Path], until: Until) -> None:
     """A killed decoder leaves no list. The next call removes its temporary files."""
     decoder('Path(options["-n-best-list"][0]).write_text("half")\nimport time; time.sleep(60)')
     (folder / "models.toml").write_text(CLASH)
     words = [sys.executable, "-m", "rerank.cli", *arguments()]
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True)
     partial_list = folder / "work" / ".decoding" / "nbest"
-    deadline = time.monotonic() + 60
-    while not (partial_list.exists() and partial_list.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: partial_list.exists() and partial_list.read_text() == "half")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert partial_list.read_text() == "half" and not (folder / "work" / "dev.best100.gz").exists()
@@ -164,7 +162,13 @@ def test_a_killed_decoding_is_repeated(folder: Path, decoder: Callable[..., Path
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_the_decoder_ends_with_retune(folder: Path, decoder: Callable[..., Path], ended_by: signal.Signals) -> None:
+def test_the_decoder_ends_with_retune(
+    folder: Path,
+    decoder: Callable[..., Path],
+    until: Until,
+    is_running: Callable[[str], bool],
+    ended_by: signal.Signals,
+) -> None:
     """Child processes of the decoder also end, if the signal is sent only to `retune`."""
     child = "import os, subprocess, time; child = subprocess.Popen(['sleep', '100'])"
     wait = "Path('pids.new').write_text(f'{os.getpid()} {child.pid}'); os.rename('pids.new', 'pids'); time.sleep(100)"
@@ -178,22 +182,6 @@ def test_the_decoder_ends_with_retune(folder: Path, decoder: Callable[..., Path]
     assert err.endswith(b"moses-rerank retune: stopped\n") == (ended_by == signal.SIGINT)
     pids = (folder / "pids").read_text().split()
     until(lambda: not any(is_running(pid) for pid in pids))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds, for at most a minute."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def is_running(pid: str) -> bool:
-    """Return whether the process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 ALONE = """\
