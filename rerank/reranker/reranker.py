@@ -61,7 +61,7 @@ class ScoredSentence:
 
 
 class Reranker:
-    """A reranker of n-best lists with features and weights. It can be used for several lists, one after the other.
+    """A reranker of n-best lists with features and weights. It can be used for several lists, also by several threads.
 
     Lists and sources are paths, or iterables of lines.
 
