@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
-from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO
 
 import numpy as np
@@ -15,12 +13,11 @@ from numpy.typing import NDArray
 from features.domain import Domain
 from features.progress import log
 from moses_io.files.errors import InputError, counted
-from moses_io.files.streams import open_output
+from moses_io.files.streams import open_output, open_temporary
 from moses_io.files.text import ParallelFiles, decode, encode, input_lines, tokens, without_line_end
 
 MAX_SENTENCE_LENGTH = 80
-"""Default of the maximum number of words of a sentence, that of `max_length` in training."""
-
+"""Maximum number of words of a sentence, the default of `max_length` in training."""
 
 LANGUAGE_SAMPLE = 10_000
 """Maximum sentences that are read to identify the language of a text."""
@@ -34,7 +31,7 @@ MIN_WORD_RATIO = 0.85
 It is below 1, as both languages may be similar, or the same one.
 """
 
-CANDIDATES = 10
+COMPARED_PER_SENTENCE = 10
 """Maximum number of sentences that are compared with the domain, for each sentence that is used."""
 
 
@@ -44,17 +41,15 @@ class Selection:
 
     Attributes:
         max_sentences: maximum number of sentences. From a longer text, the sentences nearest to the domain are used
-            (Moore and Lewis 2010), among at most `CANDIDATES` times as many evenly spaced ones, without repetitions and
-            sentences of the domain itself.
-        max_length: maximum number of words of a sentence. Longer sentences and empty lines are left out.
+            (Moore and Lewis 2010), among at most `COMPARED_PER_SENTENCE` times as many evenly spaced ones, without
+            repetitions and sentences of the domain itself.
         excluded: paths of texts whose sentences are left out, such as the references of test sets.
-        domain: paths of texts of the domain. If there are none, evenly spaced sentences are used.
+        domain: path of a text of the domain. If it is empty, evenly spaced sentences are used.
     """
 
     max_sentences: int
-    max_length: int = MAX_SENTENCE_LENGTH
     excluded: tuple[str, ...] = ()
-    domain: tuple[str, ...] = ()
+    domain: str = ""
 
     def write(self, text: str, output: str) -> None:
         """Write the sentences of a text, one a line, with one space between words. The text is read twice.
@@ -70,40 +65,37 @@ class Selection:
         # References are left out after the choice, so that another reference does not change the other sentences.
         written = left_out = 0
         with open_output(output) as stream:
-            for sentence in self._chosen(text, Path(output).parent):
+            for sentence in self._chosen(text, output):
                 if sentence in excluded:
                     left_out += 1
                 else:
                     written += 1
                     stream.write(encode(f"{sentence}\n"))
             if not written:
-                raise InputError(f"{text}: no sentence of 1 to {self.max_length} words that is not a reference")
+                raise InputError(f"{text}: no sentence of 1 to {MAX_SENTENCE_LENGTH} words that is not a reference")
         if left_out:
             log.info(f"{text}: {counted(left_out, 'sentence')} also among the references, left out")
 
-    def _chosen(self, text: str, folder: Path) -> Iterator[str]:
-        """Yield the sentences in the order of the text, with references. `folder` is that of a temporary file."""
-        count = sum(1 for _ in usable_sentences(text, self.max_length))
-        sentences = usable_sentences(text, self.max_length)
-        domain = self._domain_sentences() if count > self.max_sentences else []
+    def _chosen(self, text: str, output: str) -> Iterator[str]:
+        """Yield the sentences in the order of the text, with references. A temporary file is next to `output`."""
+        count = sum(1 for _ in usable_sentences(text))
+        sentences = usable_sentences(text)
+        domain = self._domain_sentences() if self.domain and count > self.max_sentences else []
         if not domain:
             yield from _evenly(sentences, count, self.max_sentences)
             return
-        sampled = min(count, CANDIDATES * self.max_sentences)
+        sampled = min(count, COMPARED_PER_SENTENCE * self.max_sentences)
         selected = f"at most {self.max_sentences:,} of {sampled:,} sentences are selected"
         log.info(f"{text}: {selected}, the nearest to the training corpus")
-        with TemporaryFile(dir=folder) as stream:  # the whole text may be much longer
+        with open_temporary(output) as stream:  # the whole text may be much longer
             stream.writelines(encode(f"{sentence}\n") for sentence in _evenly(sentences, count, sampled))
             nearest = self._nearest(domain, partial(_lines_of, stream), sampled)  # (sampled,)
             yield from compress(_lines_of(stream), nearest)
 
     def _domain_sentences(self) -> list[str]:
         """Return at most `MAX_DOMAIN_SENTENCES` sentences of the domain, evenly spaced."""
-
-        def read() -> Iterator[str]:
-            return (sentence for path in self.domain for sentence in usable_sentences(path, self.max_length))
-
-        return list(_evenly(read(), sum(1 for _ in read()), MAX_DOMAIN_SENTENCES))
+        count = sum(1 for _ in usable_sentences(self.domain))
+        return list(_evenly(usable_sentences(self.domain), count, MAX_DOMAIN_SENTENCES))
 
     def _nearest(self, domain_sentences: list[str], read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
         """Return (count,) which sentences are the nearest to the domain, without repetitions.
@@ -153,9 +145,9 @@ def _evenly(sentences: Iterable[str], count: int, limit: int) -> Iterator[str]:
             yield sentence
 
 
-def usable_sentences(text: str, max_length: int = MAX_SENTENCE_LENGTH) -> Iterator[str]:
-    """Yield the sentences of 1 to `max_length` words of a text, with one space between words."""
+def usable_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of 1 to `MAX_SENTENCE_LENGTH` words of a text, with one space between words."""
     for line in input_lines(text):
         sentence = tokens(line)
-        if 0 < len(sentence) <= max_length:
+        if 0 < len(sentence) <= MAX_SENTENCE_LENGTH:
             yield " ".join(sentence)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from features.models.config import DEV_FOLDS
-from features.models.settings import Architecture, Training
+from features.models.settings import NO_ATTENTION, Architecture, Training
 from features.models.training.request import TrainingRequest
 
 TRAIN, FORWARD = 1.6e-10, 6.5e-11
@@ -54,7 +54,7 @@ class TextSize:
         return replace(self, lines=self.lines * fraction, words=self.words * fraction, vocabulary=vocabulary)
 
     def like(self, lines: float, words: float) -> "TextSize":
-        """Return the size of another text for a model that is trained on this one."""
+        """Return a copy with other numbers of lines and words, for another text that the same model reads."""
         return replace(self, lines=lines, words=words)
 
     def tokens(self, training: Training) -> float:
@@ -107,6 +107,10 @@ def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int
     inputs = embedding + additional + (a.decoder_layers - 1) * hidden
     decoder = gates * hidden * (inputs + a.decoder_layers * hidden) + hidden * query_size
     output = hidden * (hidden + annotation + (0 if a.decoder == "attend-after" else embedding))
+    if a.decoder == NO_ATTENTION:  # no keys, queries and contexts, and the softmax reads the state
+        source -= annotation * key_size
+        decoder -= gates * hidden * annotation + hidden * query_size
+        output = 0
     return source, decoder + output + softmax
 
 

@@ -19,31 +19,31 @@ _Record = TypeVar("_Record")
 _FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RuntimeError)
 
 
-def read_json(path: Path, most: int = MAX_BYTES) -> Any:
-    """Read the value in a JSON file of at most `most` bytes.
+def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
+    """Read the value in a JSON file of at most `max_bytes` bytes.
 
     Raises:
         InputError: the path is not a plain file, or the file is too large or not JSON in UTF-8.
     """
-    content = read_start_of(path, most + 1)
-    if len(content) > most:
-        raise InputError(f"{path}: larger than {most // 2**20} MB, expected a small JSON file")
+    content = read_start_of(path, max_bytes + 1)
+    if len(content) > max_bytes:
+        raise InputError(f"{path}: larger than {max_bytes // 2**20} MB, expected a small JSON file")
     return parse_json(content, str(path))
 
 
-def read_record(path: Path | str, kind: type[_Record], most: int = MAX_BYTES) -> _Record:
+def read_record(path: Path | str, kind: type[_Record], max_bytes: int = MAX_BYTES) -> _Record:
     """Read a record from a file of JSON.
 
     Args:
         path: of the file.
         kind: a dataclass, whose fields are the keys of a JSON object (other keys are ignored), or another type, such as
             `dict[str, float]`. A named tuple is a list in JSON.
-        most: maximum size of the file in bytes.
+        max_bytes: maximum size of the file.
 
     Raises:
         InputError: an error of `read_json` or `record_of`.
     """
-    return record_of(read_json(Path(path), most), kind, path)
+    return record_of(read_json(Path(path), max_bytes), kind, path)
 
 
 def record_of(value: Any, kind: type[_Record], name: object) -> _Record:

@@ -54,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--minutes",
         type=float,
         metavar="M",
-        help="time of the run in minutes, for which `run` chooses models (default: `minutes` in EXPERIMENT, or 25 if "
-        "it has neither [models] nor [features])",
+        help="time of the run in minutes, for which `run` chooses models (default: `minutes` in EXPERIMENT, or 25)",
     )
     add_jobs(parser, "models and features")
     add_resources(parser)

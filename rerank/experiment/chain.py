@@ -11,7 +11,7 @@ from features.feature import Resources
 from features.models.config import read_config
 from features.models.cost import CorpusSize, TimeFactors
 from features.models.training.request import TrainingFiles, train_model
-from features.monolingual import Selection
+from features.monolingual import MAX_SENTENCE_LENGTH, Selection
 from features.request import runs_code
 from moses_io.files.text import write_text
 from moses_io.nbest import read_moses_output
@@ -30,7 +30,7 @@ from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
 from rerank.reranker.make import Ingredients, make_reranker
-from rerank.systems.attention import attend as read_choices
+from rerank.systems.attention import attend as write_attention
 from rerank.systems.comparison import COMPARISON, MIN_RATIO, SENTENCES, compare_translations
 from rerank.systems.translations import CandidateRequest
 from rerank.tuning.ablation import write_ablation, write_column, write_table
@@ -76,7 +76,7 @@ def stages_of(
 
 def _write_experiment_file(experiment: Experiment) -> Stage:
     """Return the stage that writes an experiment file with the models and features that were chosen by default."""
-    output = experiment.result("experiment.toml")
+    output = experiment.planned_file
     write = partial(write_text, output, experiment.text)
     return Stage("choose models and features", (), experiment.text, (output,), write, work=SHORT_WORK)
 
@@ -117,11 +117,11 @@ def _train(experiment: Experiment, name: str, device: str, costs: Costs) -> Stag
 
 def _select(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that selects sentences of the monolingual text."""
-    domain = (experiment.train.target,)
-    selection = Selection(costs.max_monolingual, excluded=experiment.references, domain=domain)
+    selection = Selection(costs.max_monolingual, experiment.references, experiment.train.target)
     text, output = experiment.monolingual, experiment.selected
     action = partial(selection.write, text, output)
-    inputs, settings = (text, *selection.excluded, *domain), [selection.max_sentences, selection.max_length]
+    inputs = (text, *selection.excluded, selection.domain)
+    settings = [selection.max_sentences, MAX_SENTENCE_LENGTH]
     work = costs.selection()
     return Stage("select monolingual text", inputs, settings, (output,), action, separate=True, work=work)
 
@@ -258,7 +258,7 @@ def attend(experiment: Experiment, name: str, files: NbestFiles, device: str, co
     if not models:
         return []
     systems = {system: experiment.result(f"{name}.{system}") for system in (MOSES, RERANKED)}
-    action = partial(read_choices, models, files.source, systems, device, output)
+    action = partial(write_attention, models, files.source, systems, device, output)
     inputs = (files.source, *systems.values(), *models.values())
     work = costs.attention(name, list(models.values()))
     return [Stage(f"attend {name}", inputs, list(models), (output,), action, separate=True, work=work)]

@@ -23,7 +23,7 @@ NUM_SUBWORDS = 4_000
 It is limited to half the number of sentence pairs, but is at least twice the number of distinct characters.
 """
 
-MONOLINGUAL = 5
+MAX_MONOLINGUAL = 5
 """Maximum sentences of monolingual text for each sentence pair of the corpus."""
 
 MIN_MONOLINGUAL = 0.2
@@ -55,19 +55,20 @@ class Side:
 
 @dataclass(frozen=True)
 class Monolingual:
-    """Monolingual text, of which at most `MONOLINGUAL` sentences for each pair of the corpus can be used.
+    """Monolingual text, of which at most `MAX_MONOLINGUAL` sentences for each pair of the corpus can be used.
 
     Attributes:
         sentences: sentences that can be used, 0 if there is no text.
         words: running words of these sentences.
-        perplexity: perplexity of dev by a bigram model of the corpus and these sentences.
-        corpus_perplexity: perplexity of dev by a bigram model of the corpus.
+        perplexity: perplexity of dev by a bigram model of the corpus and these sentences. Processors may differ in its
+            last digits, so it does not count in comparisons.
+        corpus_perplexity: perplexity of dev by a bigram model of the corpus. It does not count either.
     """
 
     sentences: int = 0
     words: int = 0
-    perplexity: float = 0.0
-    corpus_perplexity: float = 0.0
+    perplexity: float = field(default=0.0, compare=False)
+    corpus_perplexity: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Corpus:
             return f"it has fewer than {MIN_MONOLINGUAL:g} sentences for each pair of the corpus"
         if text.perplexity >= text.corpus_perplexity:
             change = f"from {text.corpus_perplexity:.0f} to {text.perplexity:.0f}"
-            return f"it is from another domain: it raises the perplexity of dev by bigrams {change}"
+            return f"it is from another domain: its first sentences raise the perplexity of dev by bigrams {change}"
         return ""
 
     @property
@@ -137,7 +138,8 @@ def inspect_corpus(train: ParallelFiles, dev: ParallelFiles, monolingual: str = 
         monolingual: path of the monolingual text, of which only the first sentences are counted, or empty.
 
     Raises:
-        InputError: as `parallel_lines`, or a file is no plain file.
+        InputError: as `parallel_lines`, a file is no plain file, or there is monolingual text and the target of the
+            corpus has no usable sentence.
     """
     paths = (train.source, train.target, dev.source, dev.target)
     for path in (*paths, *([monolingual] if monolingual else [])):
@@ -154,10 +156,10 @@ def inspect_corpus(train: ParallelFiles, dev: ParallelFiles, monolingual: str = 
 def count_monolingual(path: str, pairs: float) -> tuple[int, int]:
     """Return the usable sentences of monolingual text, and their words, among its first lines.
 
-    At most `MONOLINGUAL` lines for each of the `pairs` of the corpus are read, as the whole text may be much longer.
-    Each version of a file is read once.
+    At most `MAX_MONOLINGUAL` lines for each of the `pairs` of the corpus are read, as the whole text may be much
+    longer. Each version of a file is read once.
     """
-    return _first_lines(path, int(MONOLINGUAL * pairs), *version_of(path))
+    return _first_lines(path, int(MAX_MONOLINGUAL * pairs), *version_of(path))
 
 
 @lru_cache(10)
@@ -171,7 +173,9 @@ def _first_lines(path: str, limit: int, _changed: int, _bytes: int) -> tuple[int
 def _perplexities(target: str, text: str, dev: str, _versions: tuple[tuple[int, int], ...]) -> tuple[float, float]:
     """Return perplexities of dev by bigrams of the first sentences of the corpus, without and with those of a text."""
     corpus = list(islice(usable_sentences(target), BIGRAMS))
-    text_lines = islice(usable_sentences(text), MONOLINGUAL * len(corpus))
+    if not corpus:
+        raise InputError(f"{target}: no sentence of 1 to {MAX_SENTENCE_LENGTH} words")
+    text_lines = islice(usable_sentences(text), MAX_MONOLINGUAL * len(corpus))
     return perplexities(corpus, text_lines, input_lines(dev))
 
 

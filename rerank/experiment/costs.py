@@ -18,13 +18,13 @@ from features.models.cost import CorpusSize, Products, TextSize, TimeFactors, pr
 from features.models.settings import Architecture, Training
 from features.models.training.metrics import read_epochs
 from features.models.training.request import TrainingRequest
-from features.monolingual import CANDIDATES
+from features.monolingual import COMPARED_PER_SENTENCE
 from features.request import FeatureRequest, group_by_models, is_pretrained, parts_of, split_values
 from moses_io.files.compression import is_compressed
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_input, read_start_of, version_of
 from rerank.experiment.clock import Work
-from rerank.experiment.corpus import MONOLINGUAL, count_monolingual
+from rerank.experiment.corpus import MAX_MONOLINGUAL, count_monolingual
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.recipe import SHORTLIST
 from rerank.experiment.stages import trainings_of
@@ -166,7 +166,7 @@ class Costs:
     @property
     def max_monolingual(self) -> int:
         """Maximum number of sentences of the monolingual text that are used."""
-        return int(MONOLINGUAL * self.corpus[1].lines)
+        return int(MAX_MONOLINGUAL * self.corpus[1].lines)
 
     @functools.cached_property
     def synthetic(self) -> CorpusSize:
@@ -182,7 +182,7 @@ class Costs:
         """Return the work of selecting sentences of the monolingual text, also if it is too short for a selection."""
         path = self._experiment.monolingual
         size = os.path.getsize(path) * (COMPRESSED if is_compressed(read_start_of(path, 10)) else 1)
-        compared = min(CANDIDATES * self.synthetic[1].words, size / WORD)
+        compared = min(COMPARED_PER_SENTENCE * self.synthetic[1].words, size / WORD)
         return Work("select", 1 + self._factors.lists * (SELECT * size + COMPARE * compared))
 
     def back_translation(self) -> Work:
@@ -252,9 +252,8 @@ class Costs:
     def attention(self, name: str, folders: Sequence[str]) -> Work:
         """Return the work of storing the attention on the translations of Moses and of the reranker."""
         size = self._listed(name)
-        two = ListSize(size.sentences, size.source, 2 * size.sentences, 2 * size.source, 0)
-        seconds = sum(self._model_seconds(folder, two) for folder in folders) / SHARED
-        return Work("attend", PROCESS_START + seconds)
+        seconds = sum(self._model(folder).seconds(size.source, 2 * size.source) for folder in folders)
+        return Work("attend", PROCESS_START + self._factors.forward * seconds)
 
     def reading(self, name: str, shortlist: int = 0) -> Work:
         """Return the work of reading a list or its shortlist."""
@@ -378,13 +377,15 @@ class Costs:
 
 
 def _trained(request: TrainingRequest, folder: str) -> float:
-    """Return the fraction of a killed training that can be resumed, or 0."""
-    _, training = request.resolve()
+    """Return the fraction of a killed training with these settings, or 0."""
+    _, training = settings = request.resolve()
     for training_folder in trainings_of(Path(folder)):
+        model = training_folder / Path(folder).name / request.forward
         with contextlib.suppress(InputError):
-            rows = read_epochs(training_folder / Path(folder).name / request.forward, ["epoch", "updates"])
-            epoch, updates = rows[-1] if rows else (0.0, 0.0)
-            return min(1.0, max(epoch / training.epochs, updates / (training.updates or math.inf)))
+            config, rows = read_config(model), read_epochs(model, ["epoch", "updates"])
+            if (config.architecture, config.training) == settings and rows:
+                epoch, updates = rows[-1]
+                return min(1.0, max(epoch / training.epochs, updates / (training.updates or math.inf)))
     return 0.0
 
 

@@ -144,7 +144,10 @@ def read_monolingual(
         raise InputError(f"train.monolingual: no {kinds} in [models] trains on it. Remove it")
     translated = any(not requests[name].language_model for name in trained)
     if text and translated and not any(each.backward for each in requests.values()):
-        raise InputError("train.monolingual: expected a backward model in [models], which translates this text")
+        raise InputError(
+            f"train.monolingual: expected a backward model in [models], which translates this text, or "
+            f"train.{BACK_TRANSLATION} = false, with which only language models train on it"
+        )
     for name, request in requests.items():
         if name not in trained or not text:
             with at(f"models.{name}: "):

@@ -114,6 +114,11 @@ class Experiment:
         return tuple(path for part in self.sets.values() for path in part.reference)
 
     @property
+    def planned_file(self) -> str:
+        """Path of the experiment file with the models that a run chooses."""
+        return self.result("experiment.toml")
+
+    @property
     def selected(self) -> str:
         """Path of the selected sentences of the monolingual text."""
         return self.result("monolingual.gz")

@@ -81,14 +81,17 @@ def read_experiment(path: str, output: str = "", allow_code: bool = False, minut
         minutes: time of a run, which replaces the one in the file (default: the one in the file).
 
     Raises:
-        InputError: the file cannot be read, a key is unknown, missing or of the wrong type, or a feature runs code
-            without permission.
+        InputError: the file cannot be read, a key is unknown, missing or of the wrong type, a feature runs code without
+            permission, or the file is where a run writes the models that it chooses.
     """
     values = read_toml(path)
     with at(f"{path}: "):
         check_code(values, path, allow_code)
     values |= {"output": os.path.abspath(output)} if output else {}
-    return _checked(values | ({} if minutes is None else {"minutes": minutes}), path)
+    experiment = _checked(values | ({} if minutes is None else {"minutes": minutes}), path)
+    if experiment.unplanned and os.path.realpath(path) == os.path.realpath(experiment.planned_file):
+        raise InputError(f"{path}: `run` would write the models that it chooses over this file. Use another `output`")
+    return experiment
 
 
 def parse_experiment(content: bytes, path: str) -> Experiment:
@@ -157,8 +160,8 @@ def _unplanned(values: dict[str, Any], folder: Path) -> Unplanned | None:
     """Return the tables if models are to be chosen: with a time, or with neither models nor features."""
     named = [key for key in ("models", "trained_models") if key in values]
     times = {
-        key: _time(key, values[key], most)
-        for key, most in (("minutes", MAX_MINUTES), ("apply_seconds", MAX_SECONDS))
+        key: _time(key, values[key], maximum)
+        for key, maximum in (("minutes", MAX_MINUTES), ("apply_seconds", MAX_SECONDS))
         if key in values
     }
     if named and times:
@@ -197,10 +200,10 @@ def _translators(pretrained: Mapping[str, CandidateRequest], folder: Path) -> di
     return {name: {"model": each.folders[0], "candidates": each.size} for name, each in moved_requests.items()}
 
 
-def _time(key: str, value: Any, most: float) -> float:
+def _time(key: str, value: Any, maximum: float) -> float:
     """Return a number of minutes or seconds."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
-        raise InputError(f"{key}: expected a number above 0 and up to {most:,.0f}, found {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= maximum:
+        raise InputError(f"{key}: expected a number above 0 and up to {maximum:,.0f}, found {value!r}")
     return float(value)
 
 
@@ -221,7 +224,7 @@ def with_recipe(tables: Unplanned, recipe: Recipe, comments: Sequence[str] = ())
     values = tables.values | {"train": _train(tables.values, recipe)}
     replaced: dict[str, Any] = {key: values[key] for key in ("tuning", "report") if key in values}
     whole: dict[str, Any] = {**recipe.tables, **replaced, "features": recipe.features | feature_texts(values)}
-    if shortlist := _joined_shortlist(as_table(values.get("shortlist", {}), "shortlist"), recipe):
+    if shortlist := _merged_shortlist(as_table(values.get("shortlist", {}), "shortlist"), recipe):
         whole["shortlist"] = shortlist
     others = {key: value for key, value in values.items() if key != "shortlist"}
     experiment = experiment_of(others | whole, tables.folder)
@@ -239,14 +242,14 @@ def with_recipe(tables: Unplanned, recipe: Recipe, comments: Sequence[str] = ())
 
 def _train(values: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
     """Return the table of the corpus. Only language models of a recipe train on monolingual text."""
-    keys = ("monolingual", BACK_TRANSLATION)
-    train = {key: value for key, value in as_table(values.get("train", {}), "train").items() if key not in keys}
+    table = as_table(values.get("train", {}), "train")
+    train = {key: value for key, value in table.items() if key != "monolingual"}
     if recipe.monolingual:
-        train |= {"monolingual": values["train"]["monolingual"], BACK_TRANSLATION: False}
+        train |= {"monolingual": table["monolingual"], BACK_TRANSLATION: False}
     return train
 
 
-def _joined_shortlist(own: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
+def _merged_shortlist(own: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
     """Return the table `[shortlist]`, without labels of models that are not in the recipe. An own `size` is kept."""
     labels = [label for label in own.get("features", ()) if label in recipe.features or label not in LABELS.values()]
     labels += [label for label in recipe.shortlist.get("features", ()) if label not in labels]

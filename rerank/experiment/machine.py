@@ -24,10 +24,10 @@ from rerank.experiment.recipe import FORWARD, MAX_PAIRS, USUAL_SIZE, find_recipe
 from rerank.experiment.workers import do_all, jobs_for
 from rerank.metrics.metric import Metric
 
-SAMPLE, MAX_SENTENCE_LENGTH = 4_000, 50
+SAMPLE, MAX_SAMPLE_LENGTH = 4_000, 50
 """Sentence pairs on which training and scoring are measured, and their maximum length in words."""
 
-CANDIDATES = 20_000
+SAMPLE_CANDIDATES = 20_000
 """Maximum candidates on which reading is measured."""
 
 BUSY = 0.2
@@ -123,7 +123,7 @@ def waiting_time() -> float:
 def _list_factor(experiment: Experiment, path: str) -> float:
     """Return the time factor of lists. `path` is that of a file to write."""
     with open_input(experiment.dev.nbest) as whole, open(path, "wb") as part:
-        part.writelines(islice(whole, CANDIDATES))
+        part.writelines(islice(whole, SAMPLE_CANDIDATES))
     lists, metric = replace(experiment.lists("dev"), nbest=[path]), Metric("bleu")
     began = time.perf_counter()
     count = len(lists.read(metric).statistics)
@@ -134,5 +134,5 @@ def _lengths(train: ParallelFiles) -> Integers:
     """Return the lengths in words (P, 2) of the first sentence pairs of a corpus, without empty and long ones."""
     pairs = islice(parallel_lines(train.source, train.target), SAMPLE)
     lengths = np.array([[len(tokens(line)) for line in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-    usable: Integers = lengths[(lengths.min(axis=1) > 0) & (lengths.max(axis=1) <= MAX_SENTENCE_LENGTH)]
+    usable: Integers = lengths[(lengths.min(axis=1) > 0) & (lengths.max(axis=1) <= MAX_SAMPLE_LENGTH)]
     return usable

@@ -60,7 +60,7 @@ class Plan:
 
     Attributes:
         minutes: requested minutes of the run.
-        most_apply_seconds: maximum of `apply_seconds`, or None.
+        max_apply_seconds: maximum of `apply_seconds`, or None.
         corpus: the training corpus.
         steps: length of the training of each model, in steps of `find_length_range`.
         scope: optional parts of the run.
@@ -71,7 +71,7 @@ class Plan:
     """
 
     minutes: float
-    most_apply_seconds: float | None
+    max_apply_seconds: float | None
     corpus: Corpus
     steps: Steps
     scope: Scope
@@ -134,7 +134,7 @@ def find_plan(experiment: Experiment, machine: Machine) -> Plan:
     if path.exists():
         plan, unplanned = _read_plan(path), _unplanned(experiment)
         requested = (unplanned.minutes, unplanned.apply_seconds, corpus)
-        if (plan.minutes, plan.most_apply_seconds, plan.corpus) == requested:
+        if (plan.minutes, plan.max_apply_seconds, plan.corpus) == requested:
             log.info(f"{path}: the plan of an earlier run is used. Remove this file for a new plan")
             return plan
     if make_plan(experiment, corpus, machine, SLOW).is_full:
@@ -292,8 +292,8 @@ def plan_lines(plan: Plan) -> list[str]:
     """Return lines that describe a plan."""
     models, epochs = plan.recipe.models, _epochs(plan.corpus, plan.steps)
     if not models:
-        limit = "" if plan.most_apply_seconds is None else f" with apply_seconds = {plan.most_apply_seconds:g}"
-        return [f"no model for this corpus fits into {plan.minutes:g} min{limit}"]
+        limit = "" if plan.max_apply_seconds is None else f" with apply_seconds = {plan.max_apply_seconds:g}"
+        return [f"no model for this corpus fits into {plan.minutes:g} min{limit}, so none is trained"]
     return [
         f"planned for {plan.minutes:g} min: {counted(len(models), 'model')}, about {plan.seconds / 60:.0f} min in all, "
         f"and about {plan.apply_seconds:.0f} s for 1,000 sentences when the reranker is applied",

@@ -90,13 +90,13 @@ FEW_UPDATES: dict[str, Any] = {"batch_size": 16, "learning_rate": 0.005}
 MAX_PAIRS = 500_000
 """Maximum sentence pairs of a training, with all epochs, that has the settings `FEW_UPDATES`. This is an estimate."""
 
-CANDIDATES, MIN_PAIRS_JOINING, MAX_UNKNOWN_JOINING = 10, 20_000, 0.06
+CANDIDATES, MIN_PAIRS_MERGING, MAX_UNKNOWN_MERGING = 10, 20_000, 0.06
 """Translations per model that are added to the lists, with minimum sentence pairs and maximum unknown words for that.
 
 Both limits only apply if more words of dev than `MAX_UNKNOWN` are unknown.
 """
 
-JOINED_VALUES, ALONE_VALUES, OTHER_VALUES = "logprob,added", "logprob,entropy", "logprob"
+MERGED_VALUES, ALONE_VALUES, OTHER_VALUES = "logprob,added", "logprob,entropy", "logprob"
 """Values that features read from forward models with added candidates, without them, and from other models."""
 
 SHORTLIST = 30
@@ -118,7 +118,7 @@ The feature of the backward model takes longer than all others, so only a shortl
 CONSENSUS = "Consensus"
 """Label of the consensus feature, which every plan has."""
 
-JOINED_COMMENT = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
+MERGED_COMMENT = ("Models add translations to the lists. Without `candidates` and `added` the lists are Moses' own.",)
 FINE_TUNED_COMMENT = (
     "Training ends with fine-tuning on dev (`fine_tuning_epochs`). Each fold of dev is scored by a model that was not "
     "tuned on it.",
@@ -191,9 +191,9 @@ def find_recipe(
     # The longest trainings begin first. Models that do not translate are the last, as others translate meanwhile.
     others = (BACKWARD, LANGUAGE_MODEL)
     names = sorted(epochs, key=lambda name: (name in others, not name.endswith("-2"), list(LABELS).index(name)))
-    joins = scope.translations and _joins(corpus)
-    values = dict.fromkeys(LABELS, JOINED_VALUES if joins else ALONE_VALUES) | dict.fromkeys(others, OTHER_VALUES)
-    models = {name: _settings(corpus, name, epochs, joins, size) for name in names if name != LANGUAGE_MODEL}
+    adds = scope.translations and _adds_translations(corpus)
+    values = dict.fromkeys(LABELS, MERGED_VALUES if adds else ALONE_VALUES) | dict.fromkeys(others, OTHER_VALUES)
+    models = {name: _settings(corpus, name, epochs, adds, size) for name in names if name != LANGUAGE_MODEL}
     if LANGUAGE_MODEL in epochs:
         models[LANGUAGE_MODEL] = _language_model(corpus, epochs[LANGUAGE_MODEL], size)
     features = {label: f"neural:{name}[{values[name]}]" for name, label in LABELS.items() if name in models}
@@ -204,7 +204,7 @@ def find_recipe(
         features=features | {CONSENSUS: "consensus:chrf"},
         comments=(
             *_corpus_comments(corpus),
-            *(JOINED_COMMENT if joins and models else ()),
+            *(MERGED_COMMENT if adds and models else ()),
             *(FINE_TUNED_COMMENT if fine_tuned else ()),
         ),
         shortlist={"features": late, "size": SHORTLIST} if late else {},
@@ -282,14 +282,14 @@ def _sized(size: int) -> dict[str, int]:
     return {"hidden_size": size, "embedding_size": max(Architecture().embedding_size, size // 2)}
 
 
-def _joins(corpus: Corpus) -> bool:
+def _adds_translations(corpus: Corpus) -> bool:
     """Return whether models add translations to the lists. They must translate well enough to help."""
     unknown = max(corpus.source.unknown, corpus.target.unknown)
-    enough = not is_small(corpus) and corpus.pairs >= MIN_PAIRS_JOINING and unknown <= MAX_UNKNOWN_JOINING
+    enough = not is_small(corpus) and corpus.pairs >= MIN_PAIRS_MERGING and unknown <= MAX_UNKNOWN_MERGING
     return corpus.is_known or enough
 
 
-def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: bool, size: int) -> dict[str, Any]:
+def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], adds: bool, size: int) -> dict[str, Any]:
     """Return the table of a model. `epochs` are those of all models."""
     second, small = name.endswith("-2"), is_small(corpus)
     sizes = SMALL if small else LARGE | _sized(size) | _short_settings(corpus, epochs, size)
@@ -299,10 +299,10 @@ def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], joins: boo
     if corpus.subwords:
         settings["bpe"] = corpus.subwords
     order = name.removesuffix("-2")
-    if joins and name != BACKWARD:
+    if adds and name != BACKWARD:
         settings |= {"translate_with": order} if second and order in epochs else {"candidates": CANDIDATES}
-    # Not `joins`: a run that drops the translations after training must not change the settings of the training.
-    elif small and not _joins(corpus) and (fine_tuning := _fine_tuning_epochs(corpus, settings["epochs"])):
+    # Not `adds`: a run that drops the translations after training must not change the settings of the training.
+    elif small and not _adds_translations(corpus) and (fine_tuning := _fine_tuning_epochs(corpus, epochs[name])):
         settings["fine_tuning_epochs"] = fine_tuning
     if order == "right-to-left":
         settings["right_to_left"] = True
@@ -333,14 +333,14 @@ def _length(epochs: float, batches: float) -> dict[str, int]:
     return {"epochs": whole, "updates": max(1, int(epochs * batches))}
 
 
-def _fine_tuning_epochs(corpus: Corpus, epochs: int) -> int:
+def _fine_tuning_epochs(corpus: Corpus, epochs: float) -> int:
     """Return the epochs of fine-tuning on dev, 0 for none.
 
     Fine-tuning runs on all of dev, and again without each fold. Together this takes no longer than the training before.
     """
     if corpus.dev < MIN_DEV:
         return 0
-    return min(MAX_FINE_TUNING_EPOCHS, epochs * corpus.pairs // ((DEV_FOLDS + 1) * corpus.dev))
+    return min(MAX_FINE_TUNING_EPOCHS, int(epochs * corpus.pairs / ((DEV_FOLDS + 1) * corpus.dev)))
 
 
 def _corpus_comments(corpus: Corpus) -> tuple[str, ...]:

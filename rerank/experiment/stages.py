@@ -67,7 +67,8 @@ class Stage:
     def clear(self) -> None:
         """Remove temporary folders of finished outputs.
 
-        Unfinished trainings with other settings stay, because a later run may resume them.
+        Unfinished trainings with other settings stay until the stage runs again, because a run with those settings may
+        resume them.
         """
         for path in map(Path, self.outputs):
             for training_folder in trainings_of(path):
@@ -183,7 +184,8 @@ def _outdated(
     """
     names = set[str]()
     for stage in stages:
-        if ran.get(stage.name, not record.is_complete(stage) or not names.isdisjoint(needs[stage.name])):
+        begun = stage.name in ran
+        if ran[stage.name] if begun else not record.is_complete(stage) or not names.isdisjoint(needs[stage.name]):
             names.add(stage.name)
     return names
 
@@ -202,8 +204,10 @@ class _Record:
 
     def owns(self, stage: Stage, path: str) -> bool:
         """Return whether this or an earlier run has written an output of a stage, or has begun to."""
-        written = {each for entry in self._stages.values() for each in _paths(entry)}
-        return stage.name in self._stages or self._relative(path) in written
+        if stage.name in self._stages:
+            return True
+        relative = self._relative(path)
+        return any(relative in _paths(entry) for entry in self._stages.values())
 
     def is_complete(self, stage: Stage) -> bool:
         """Return whether a stage has run with its present settings and its outputs exist, whatever their contents."""
@@ -388,8 +392,9 @@ def make_or_resume(folder: str, inputs: Sequence[str], settings: Any, make: Call
     """Make the folder of a stage in a temporary folder, then move it to its final path.
 
     An older folder at the final path stays until then. A killed run with the same inputs and settings is resumed:
-    `make` starts or finishes the temporary folder. A finished folder is recognized by the digests of its files, even at
-    its final path, in case the run was killed before it updated the record. `Stage.clear` removes these digests.
+    `make` starts or finishes the temporary folder. Those of other inputs or settings are removed. A finished folder is
+    recognized by the digests of its files, even at its final path, in case the run was killed before it updated the
+    record. `Stage.clear` removes these digests.
 
     Args:
         folder: final path.

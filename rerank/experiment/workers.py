@@ -269,17 +269,20 @@ def _end_with_parent() -> None:
 def _share(slot: int, jobs: int) -> dict[str, str]:
     """Return the environment variables that give process `slot` of `jobs` its cores and its GPU.
 
-    An `OMP_NUM_THREADS` of the user stays.
+    `OMP_NUM_THREADS` of the user is a maximum: batch systems often set it to the cores of the whole job.
     """
-    share = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores() // jobs))}
+    threads, limit = max(1, cores() // jobs), os.environ.get("OMP_NUM_THREADS", "")
+    share = {"OMP_NUM_THREADS": str(min(threads, int(limit)) if limit.isdecimal() and int(limit) else threads)}
     if gpus := _gpus():
         share["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
     return share
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    """Return the number of cores that this process may use, also in a container with a limit of CPU time."""
+    from joblib import cpu_count  # slow to import
+
+    return int(cpu_count())
 
 
 def _gpus() -> list[str]:

@@ -117,9 +117,7 @@ def _finish_epoch(run: Run, measured: dict[str, float]) -> None:
     if run.settings.average_checkpoints:
         weights = [weights_of(learner) for learner in run.learners]
         run.recent = [*run.recent, weights][-run.settings.average_checkpoints :]
-    for learner, dev in zip(run.learners, perplexities, strict=True):
-        if not run.ranks.is_main:
-            break
+    for learner, dev in zip(run.learners, perplexities, strict=True) if run.ranks.is_main else ():
         if better:
             save_weights(learner.folder, learner.network)
         row = {"epoch": progress.epoch, "updates": progress.updates, "dev_perplexity": dev, **measured}

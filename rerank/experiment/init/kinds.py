@@ -18,11 +18,11 @@ from moses_io.hypothesis import parse_line
 from moses_io.weights import read_weights
 from rerank.experiment.init.matching import ListContent, Text, read_list, read_text
 
+# Kinds of files that experiments use.
 NBEST, WEIGHTS, TEXT = "n-best list", "weights", "text"
 WEIGHT_LINES = "weights without sections"
 ARPA, COMPILED = "n-gram model", "compiled n-gram model"
 LINKS = "word alignment"
-"""Kinds of files that experiments use."""
 
 MAX_BYTES, MAX_LINES = 2**16, 20
 """Maximum bytes, and maximum lines in them, that determine the kind of a file."""

@@ -22,8 +22,8 @@ from rerank.linear.candidates import FeatureSpace
 SAMPLE_SIZE = 10_000
 """Maximum lines of a text whose words are counted, and maximum words of an n-gram model."""
 
-JOIN_SUBWORDS = InputFilters(",".join(form.filter for form in SUBWORDS))
-"""Filters that join subwords, so that words of references can be compared with subwords of lists."""
+TO_WORDS = InputFilters(",".join(form.filter for form in (FACTORS, *SUBWORDS)))
+"""Filters to words, so that words of references can be compared with factors or subwords of lists."""
 
 Words = Counter[str]
 """Number of occurrences of each word in a text."""
@@ -72,7 +72,7 @@ def read_list(path: str) -> ListContent:
     forms = Forms()
     for sentence_list in without_marks(read_nbest(path)):
         first = sentence_list.hypotheses[0]
-        texts = [tokens(JOIN_SUBWORDS(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
+        texts = [tokens(TO_WORDS(hypothesis.text)) for hypothesis in sentence_list.hypotheses]
         sentences.append(sentence_list.sentence)
         lengths.append(sum(map(len, texts)) / len(texts))
         words.update(texts[0])
@@ -146,7 +146,7 @@ def _hash(sentence: int, text: Sequence[str]) -> int:
 
 
 def _token_rows(path: str, limit: int) -> list[list[str]]:
-    return [tokens(JOIN_SUBWORDS(line)) for line in islice(input_lines(path), limit)]
+    return [tokens(TO_WORDS(line)) for line in islice(input_lines(path), limit)]
 
 
 MIN_CORRELATION = 0.5

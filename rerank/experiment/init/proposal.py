@@ -55,7 +55,7 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     Args:
         roles: complete roles: `roles.missing` is empty.
         output: path of the file.
-        pretrained: folders with models of transformers. They become comments, since a plan does not have their time.
+        pretrained: folders with models of transformers. They become comments, since they take much of a run's time.
 
     Raises:
         InputError: the initial weights do not fit the list of dev, the corpus cannot be read, or a path is not UTF-8,
@@ -83,13 +83,13 @@ def propose(roles: Roles, output: str, pretrained: Sequence[str] = ()) -> bytes:
     experiment = experiment_of(values, folder)
     plan = assumed_plan(experiment)
     planned = (*plan.recipe.comments, *plan_lines(plan), ASSUMED) if not roles.input_filter else (FILTERED_FIRST,)
-    joins = any("candidates" in settings for settings in plan.recipe.models.values())
+    adds = any("candidates" in settings for settings in plan.recipe.models.values())
     comments = {
         **COMMENTS,
         "": HEAD,
         "minutes": (*COMMENTS["minutes"], *planned),
         "test": COMMENTS["test"] if roles.tests else NO_TEST,
-        "features.": (*COMMENTS["features."], *([] if joins else [SCORES]), *models, *left_out),
+        "features.": (*COMMENTS["features."], *([] if adds else [SCORES]), *models, *left_out),
     }
     return _encoded(write_experiment(values, comments), output)
 

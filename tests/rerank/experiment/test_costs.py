@@ -1,15 +1,17 @@
 """Expected work of stages: growth with sizes and settings, and agreement with measured times."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from features.models.config import ModelConfig
 from features.models.cost import TextSize, TimeFactors, multiply_adds, training_seconds
 from features.models.settings import Architecture
 from features.models.training.request import TrainingRequest
+from moses_io.files.json_files import write_json
 from rerank.experiment.costs import Costs, list_size, text_size
 from rerank.experiment.file import read_experiment
 from rerank.experiment.recipe import LARGE
@@ -70,6 +72,13 @@ def test_multiply_adds_of_a_network_that_attends_after_recurrence() -> None:
     encoder, keys = 2 * 4 * 3 * (2 + 3), 6 * 3
     decoder, output, softmax = 4 * 3 * (2 + 3), 3 * (3 + 6), 3 * 7
     assert multiply_adds(small, 7) == (encoder + keys, decoder + output + softmax)
+
+
+def test_multiply_adds_of_a_network_without_attention() -> None:
+    """Cell and softmax read no context, and there are no keys."""
+    small = Architecture(embedding_size=2, hidden_size=3, encoder="unidirectional", decoder="no-attention")
+    encoder, decoder, softmax = 4 * 3 * (2 + 3), 4 * 3 * (2 + 3), 3 * 7
+    assert multiply_adds(small, 7) == (encoder, decoder + softmax)
 
 
 @pytest.mark.parametrize("preset", ["attend-after", "gnmt"])
@@ -155,9 +164,12 @@ def test_an_interrupted_training_counts_from_its_last_epoch(costs: Callable[...,
     assert costs_of_run.training("forward").done == 0
     interrupted = Path(costs_of_run._experiment.model("forward")).parent / ".forward.training-0123456789ab" / "forward"
     interrupted.mkdir(parents=True)
+    request = costs_of_run._experiment.models["forward"].request
+    write_json(str(interrupted / "config.json"), asdict(ModelConfig(request.preset, "forward", *request.resolve())))
     (interrupted / "metrics.jsonl").write_text('{"epoch": 1, "updates": 5}\n{"epoch": 3, "updates": 15}\n')
     assert costs_of_run.training("forward").done == 0.75
     assert costs_of_run.training("backward").done == 0
+    assert costs(("hidden_size = 8 }", "hidden_size = 9 }")).training("forward").done == 0
 
 
 def test_the_lists_factor_scales_all_stages_that_read_lists(costs: Callable[..., Costs]) -> None:

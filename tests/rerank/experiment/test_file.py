@@ -49,6 +49,14 @@ seed = 7
 """
 
 
+def test_a_run_does_not_write_its_models_over_its_experiment_file(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(EXPERIMENT.partition("[models]")[0].replace('"work"', '"."'))
+    with pytest.raises(InputError, match="would write the models that it chooses over this file"):
+        read_experiment(str(path))
+    assert read_experiment(str(path.rename(tmp_path / "e.toml"))).unplanned
+
+
 def test_read_an_experiment_file(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text(EXPERIMENT)

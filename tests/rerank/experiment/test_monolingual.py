@@ -14,7 +14,7 @@ from features.models.training.request import TrainingFiles, TrainingRequest, tra
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles, read_lines
 from rerank.experiment.chain import stages_of
-from rerank.experiment.corpus import MONOLINGUAL
+from rerank.experiment.corpus import MAX_MONOLINGUAL
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.file import parse_experiment, read_experiment
 from rerank.experiment.machine import Machine
@@ -158,7 +158,7 @@ def test_plans_of_short_runs_omit_the_text(unplanned: Path) -> None:
         ("a man .\n" * 5, r"it has fewer than 0\.2 sentences for each pair of the corpus"),
         (
             "the q w .\n" * 150,
-            r"it is from another domain: it raises the perplexity of dev by bigrams from \d+ to \d+",
+            r"it is from another domain: its first sentences raise the perplexity of dev by bigrams from \d+ to \d+",
         ),
     ],
 )
@@ -167,6 +167,12 @@ def test_a_text_that_would_not_help_is_not_used(content: str, reason: str, unpla
     lines, experiment = planned(unplanned, 600)
     assert re.fullmatch(f"the monolingual text is not used: {reason}", lines[-1])
     assert not experiment.monolingual
+
+
+def test_a_corpus_without_usable_sentences_is_an_error(unplanned: Path) -> None:
+    (unplanned.parent / "train.en").write_text("a " * 81 + "\n" + "\n" * 29)
+    with pytest.raises(InputError, match=r"train\.en: no sentence of 1 to 80 words"):
+        planned(unplanned, 600)
 
 
 def test_back_translation_is_an_error_in_a_planned_run(command: Command, unplanned: Path) -> None:
@@ -222,9 +228,9 @@ def test_wrong_back_translation_keys_are_errors(table: str, message: str) -> Non
 
 
 def test_expected_times_of_a_long_text_are_capped(folder: Path) -> None:
-    """Text beyond `MONOLINGUAL` times the corpus does not increase the expected time of a stage."""
+    """Text beyond `MAX_MONOLINGUAL` times the corpus does not increase the expected time of a stage."""
     seconds: dict[int, dict[str, float]] = {}
-    for times in (1, MONOLINGUAL, 2 * MONOLINGUAL):
+    for times in (1, MAX_MONOLINGUAL, 2 * MAX_MONOLINGUAL):
         (folder / "mono.en").write_text("a man sits there .\n" * 30 * times)
         stages = stages_of(read_experiment("e.toml"), Resources("cpu"))
         seconds[times] = {stage.name: stage.work.seconds for stage in stages if stage.work}

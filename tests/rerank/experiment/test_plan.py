@@ -3,13 +3,15 @@
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from features.models.config import ModelConfig
 from features.models.cost import TimeFactors
 from moses_io.files.errors import InputError
+from moses_io.files.json_files import write_json
 from rerank.experiment.checks import check_inputs
 from rerank.experiment.corpus import Corpus, Monolingual, Side
 from rerank.experiment.experiment import Experiment
@@ -263,6 +265,9 @@ def test_models_of_an_earlier_run_do_not_change_the_plan(experiment: Experiment)
     before = plan_of(experiment, 10)
     interrupted = experiment.output / "models" / ".left-to-right.training-0123456789ab" / "left-to-right"
     interrupted.mkdir(parents=True)
+    assert experiment.unplanned
+    request = apply_plan(experiment.unplanned, before).models["left-to-right"].request
+    write_json(str(interrupted / "config.json"), asdict(ModelConfig(request.preset, "forward", *request.resolve())))
     (interrupted / "metrics.jsonl").write_text('{"epoch": 3, "updates": 15}\n')
     assert plan_of(experiment, 10) == before
 
@@ -335,9 +340,9 @@ def test_report_lines_of_a_plan(experiment: Experiment) -> None:
         "1.3 epochs, hidden_size 160"
     )
     none = replace(plan, steps={})
-    assert plan_lines(none) == ["no model for this corpus fits into 10 min"]
-    assert plan_lines(replace(none, most_apply_seconds=5)) == [
-        "no model for this corpus fits into 10 min with apply_seconds = 5"
+    assert plan_lines(none) == ["no model for this corpus fits into 10 min, so none is trained"]
+    assert plan_lines(replace(none, max_apply_seconds=5)) == [
+        "no model for this corpus fits into 10 min with apply_seconds = 5, so none is trained"
     ]
 
 

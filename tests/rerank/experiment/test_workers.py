@@ -13,7 +13,7 @@ import pytest
 from features.progress import Done, log, progress_bar
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_output
-from rerank.experiment.workers import Workers, _share, do_all, jobs_for
+from rerank.experiment.workers import Workers, _share, cores, do_all, jobs_for
 
 
 def meet(mine: Path, other: Path) -> None:
@@ -200,7 +200,7 @@ def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
 def test_shares_of_cores_and_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    monkeypatch.setattr("rerank.experiment.workers.cores", lambda: 6)
     monkeypatch.setattr("rerank.experiment.workers.GPUS", tmp_path)
     assert _share(1, 4) == {"OMP_NUM_THREADS": "1"}
     for name in ("0000:01", "0000:02"):
@@ -211,6 +211,22 @@ def test_shares_of_cores_and_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert _share(1, 2)["CUDA_VISIBLE_DEVICES"] == "7"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES" not in _share(0, 2)
+
+
+@pytest.mark.parametrize(
+    ("limit", "threads"),
+    [("1", ["1", "1"]), ("4", ["4", "3"]), ("16", ["6", "3"]), ("0", ["6", "3"]), ("4,2", ["6", "3"])],
+)
+def test_omp_num_threads_is_a_maximum(monkeypatch: pytest.MonkeyPatch, limit: str, threads: list[str]) -> None:
+    """With one or two processes on six cores."""
+    monkeypatch.setattr("rerank.experiment.workers.cores", lambda: 6)
+    monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    assert [_share(0, jobs)["OMP_NUM_THREADS"] for jobs in (1, 2)] == threads
+
+
+def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert cores() == 1
 
 
 def test_default_number_of_parallel_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,14 @@ LIST = """\
 """
 
 
+@pytest.mark.parametrize(("marked", "name"), [("das|DET haus|N", "factors"), ("da@@ s haus", "debpe")])
+def test_factors_and_subwords_match_words(write: Write, marked: str, name: str) -> None:
+    content = read_list(str(write("list", f"0 ||| {marked} ||| LM0= -1 ||| -1\n")))
+    assert content.input_filter == name
+    assert coverage(content.words, set(count_words(str(write("text", "das haus\n"))))) == 1
+    assert is_translation(content, read_text(str(write("same", "das haus\n"))))
+
+
 def test_statistics_of_an_nbest_list(write: Write) -> None:
     content = read_list(str(write("list", LIST)))
     assert content.sentences.tolist() == [0, 3, 4]
