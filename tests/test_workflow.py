@@ -165,7 +165,7 @@ def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("rerank.experiment.recipe.MIN_UPDATES", 10)
     monkeypatch.setattr("rerank.experiment.recipe.MODELS", ("left-to-right", "right-to-left"))
     monkeypatch.setattr("rerank.experiment.plan.measure_factors", lambda *_, **__: TimeFactors())
-    monkeypatch.setattr("rerank.experiment.recipe._joins", lambda _: True)
+    monkeypatch.setattr("rerank.experiment.recipe._adds_translations", lambda _: True)
     monkeypatch.setattr(
         "rerank.experiment.recipe.SMALL",
         {"batch_size": 16, "embedding_size": 16, "hidden_size": 16, "attention_size": 16},
