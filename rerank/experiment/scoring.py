@@ -14,7 +14,7 @@ from rerank.experiment.experiment import Experiment
 from rerank.experiment.stages import Stage
 from rerank.linear.shortlist import shorten_list
 from rerank.lists.append import join_features, write_features
-from rerank.systems.translations import merge_translations
+from rerank.systems.translations import MIN_LENGTH, merge_translations
 from rerank.tuning.folds import FOLDS
 from rerank.tuning.shortlist import CHOICE, FORMAT, SIZES, choose_shortlist, read_choice, write_choice
 from rerank.tuning.tune import FoldSettings, make_tuning, tune
@@ -36,7 +36,7 @@ def scoring_stages(experiment: Experiment, resources: Resources, costs: Costs) -
 def _translate(experiment: Experiment, name: str, resources: Resources, costs: Costs) -> Stage:
     """Return the stage that adds candidates of models to a list."""
     files, requests, output = experiment.sets[name], experiment.candidates, experiment.nbest(name)
-    settings = [[each.identity for each in requests], resources.precision]
+    settings = [[each.identity for each in requests], resources.precision, MIN_LENGTH]
     inputs = (files.nbest, files.source, *(path for each in requests for path in each.paths))
     alone = experiment.translations(name)
     action = partial(merge_translations, files.nbest, files.source, requests, output, resources, alone)

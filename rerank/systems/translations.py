@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 MAX_CANDIDATES = 10_000
 """Maximum number of candidates of a model per sentence."""
 
+MIN_LENGTH = 0.8
+"""Minimum words of a candidate of a model, as a fraction of the words of the decoder's shortest candidate.
+
+Shorter translations usually omit a part of the source, which neither the decoder's features nor those of the model see.
+"""
+
 _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
 
 
@@ -145,7 +151,8 @@ def check_names(models: Mapping[str, str], features: Mapping[str, str]) -> None:
 class CandidateMerger:
     """Models whose translations are added to lists.
 
-    A candidate of several lists becomes one. A feature that only the decoder's candidates have gets, for the other
+    Translations that are much shorter than all candidates of the decoder are left out (`MIN_LENGTH`). A candidate of
+    several lists becomes one. A feature that only the decoder's candidates have gets, for the other
     candidates, the lowest value in the list of the sentence (`moses_io.merge`). Indicator features of the lists that
     contain a candidate are appended.
 
@@ -178,8 +185,10 @@ class CandidateMerger:
         merged = []
         for index, each in enumerate(sentences):
             lists = {DECODER: SentenceList(each.sentence, each.lines, each.path)}
+            shortest = MIN_LENGTH * min(map(len, each.hypotheses))
             for name, translations in by_model.items():
-                candidates = tuple(_candidate(each, one) for one in listable(translations[index]))
+                usable = (one for one in listable(translations[index]) if len(one.tokens) >= shortest)
+                candidates = tuple(_candidate(each, one) for one in usable)
                 lists[name] = SentenceList(each.sentence, candidates, each.path)
             # Added candidates have no line in the file. Messages name the first line of the sentence.
             numbers = chain((line.number for line in each.lines), repeat(each.lines[0].number))

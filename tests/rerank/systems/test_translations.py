@@ -97,6 +97,16 @@ def test_a_model_without_translations_has_the_indicator_0() -> None:
     assert [dict(each.dense)["Fromtwo"] for each in merged.lines] == [(0.0,), (1.0,)]
 
 
+def test_translations_much_shorter_than_the_list_are_left_out() -> None:
+    """The shortest candidate of the decoder has five words, so a translation needs four."""
+    lines = tuple(parse_line(f"0 ||| {text} ||| LM= -1 ||| -2".encode(), 1) for text in ("a b c d e f", "a b c d e"))
+    hypotheses = tuple(tuple(line.text.split()) for line in lines)
+    sentence = Sentence(0, ("x",), hypotheses, lines, "list")
+    translations = {"one": [[Translation(tuple(text), -1.0, -1.0) for text in ("uvw", "uvwx", "uvwxyzuvwxyz")]]}
+    (merged,) = CandidateMerger([], Resources()).merge([sentence], translations)
+    assert merged.hypotheses == (*hypotheses, tuple("uvwx"), tuple("uvwxyzuvwxyz"))
+
+
 def test_an_empty_source_is_an_error(models: dict[str, Path], write: Write, command: Command) -> None:
     status, out, err = command("translate", models["forward"], "--source", write("source", ""))
     assert (status, out) == (2, b"") and "source: the file is empty. Expected one sentence per line" in err
