@@ -223,9 +223,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         direct = _direct(target, path)
         if direct is None:
             target = target.resolve()
-            remove_temporaries(target)
-            descriptor, temporary = tempfile.mkstemp(TEMPORARY, f"{hidden(target.name)}.", target.parent)
-            _lock(descriptor)
+            descriptor, temporary = _temporary(target)
     if direct is not None:
         with BufferedWriter(direct) as stream:
             yield stream
@@ -236,7 +234,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         os.chmod(temporary, _permissions(target))  # mkstemp gives access to the owner only
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -252,10 +250,7 @@ def replacing(path: Path) -> Iterator[Path]:
     path = path.resolve()
     if path.exists():
         check_plain(path)
-    remove_temporaries(path)
-    descriptor, name = tempfile.mkstemp(TEMPORARY, f"{hidden(path.name)}.", path.parent)
-    os.close(descriptor)
-    temporary = Path(name)
+    descriptor, temporary = _temporary(path)
     try:
         yield temporary
         os.chmod(temporary, _permissions(path))
@@ -263,6 +258,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -297,6 +294,22 @@ def hidden(name: str) -> str:
     # File systems allow names of up to 255 bytes, including the part after the prefix.
     data = os.fsencode(name)
     return f".{name}" if len(data) <= MAX_NAME_BYTES else f".{hashlib.sha256(data).hexdigest()[:32]}"
+
+
+def _temporary(target: Path) -> tuple[int, Path]:
+    """Create a temporary file for an output and lock it. Return its descriptor and its path.
+
+    Temporary files that killed processes left for the same output are removed first.
+    """
+    remove_temporaries(target)
+    while True:
+        descriptor, name = tempfile.mkstemp(TEMPORARY, f"{hidden(target.name)}.", target.parent)
+        with contextlib.suppress(OSError):  # the file system has no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Before it was locked, another process may have removed it as the file of a killed process.
+        if (temporary := Path(name)).exists():
+            return descriptor, temporary
+        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:

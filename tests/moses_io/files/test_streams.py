@@ -7,6 +7,7 @@ import resource
 import stat
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ from moses_io.files.streams import (
     open_input,
     open_output,
     open_temporary,
+    remove_temporaries,
     replacing,
 )
 
@@ -130,6 +132,33 @@ def test_only_temporary_files_of_killed_processes_are_removed(tmp_path: Path) ->
     second.communicate()
     assert sorted(tmp_path.iterdir()) == [user_file, target]
     assert target.read_bytes() == b"half"
+
+
+def test_removal_between_creation_and_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process with the same output may find the temporary file before it is locked."""
+    target, create = tmp_path / "out", tempfile.mkstemp
+    created: list[Path] = []
+
+    def create_and_lose_first(suffix: str, prefix: str, folder: Path) -> tuple[int, str]:
+        descriptor, name = create(suffix, prefix, folder)
+        created.append(Path(name))
+        if len(created) == 1:
+            remove_temporaries(target)
+        return descriptor, name
+
+    monkeypatch.setattr(tempfile, "mkstemp", create_and_lose_first)
+    with open_output(str(target)) as stream:
+        assert [path.exists() for path in created] == [False, True]
+        remove_temporaries(target)
+        stream.write(b"whole")
+    assert target.read_bytes() == b"whole"
+
+
+def test_removal_spares_a_file_that_a_library_writes(tmp_path: Path) -> None:
+    with replacing(tmp_path / "out") as temporary:
+        temporary.write_bytes(b"whole")
+        remove_temporaries(tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"whole"
 
 
 @pytest.mark.parametrize("name", ["n" * 250, "n" * 255, "ä" * 127, "a\nb"])
