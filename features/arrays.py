@@ -6,10 +6,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 AttentionRows = NDArray[np.float32]
-"""(J+1, I+2) attention of a candidate.
+"""Attention weights of a sentence pair: rows are target positions, columns are source positions.
 
-Rows are the target words and `</s>`. Columns are `<s>`, the source words and `</s>`. They are source and target of the
-network: the target of a backward model is the source sentence.
+Values of a model for scoring have (J+1, I+2): rows for the target words and `</s>`, columns for `<s>`, the source words
+and `</s>`. Soft alignments have (J, I), for words only. Source and target are those of the network: the target of a
+backward model is the source sentence.
 """
 
 

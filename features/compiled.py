@@ -1,7 +1,9 @@
 """Compilation of functions with numba, cached on disk if possible."""
 
 import contextlib
-from collections.abc import Callable
+import fcntl
+import os
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numba
@@ -16,20 +18,37 @@ class _Cache(_Files):  # type: ignore[misc]
 
     An entry that cannot be read is compiled again, for example code for records whose fields had other names in another
     version. If the cache cannot be written, the code is compiled but not stored.
+
+    A process that writes an entry locks the cache. Otherwise two processes could number their entries alike, and the
+    index of one would name the code of the other.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the cached code, or None if there is none or it cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            with self._locked(fcntl.LOCK_SH):
+                return super().load_overload(sig, target_context)
         except Exception:  # unpickling may raise any exception
             self._forget()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store compiled code, ignoring errors of the file system."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), self._locked(fcntl.LOCK_EX):
             super().save_overload(sig, data)
+
+    @contextlib.contextmanager
+    def _locked(self, mode: int) -> Iterator[None]:
+        """Lock the folder of the cache, if it exists and the file system has locks."""
+        descriptor = -1
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self.cache_path, os.O_RDONLY)
+            fcntl.flock(descriptor, mode)
+        try:
+            yield
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def _forget(self) -> None:
         try:

@@ -236,14 +236,16 @@ def split_batches(batches: Iterable[list[Sentence]], size: int) -> Iterator[list
 
 
 def _checked(label: str, values: Array, sentences: Sequence[Sentence]) -> Array:
-    """Raise `InputError` if the values are not an array with one row for each candidate."""
+    """Raise `InputError` if the values are not an array of numbers with one row for each candidate."""
     rows = sum(len(each.hypotheses) for each in sentences)
-    shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
-    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != rows or not shape[1]:
-        raise InputError(
-            f"feature '{label}': expected an array of ({rows}, values), one row per candidate, found {shape}"
-        )
-    return values
+    if isinstance(values, np.ndarray):
+        found = f"{values.shape} of {values.dtype}"
+        if values.ndim == 2 and len(values) == rows and values.shape[1] and values.dtype.kind in "biuf":
+            return values
+    else:
+        found = type(values).__name__
+    expected = f"an array of ({rows}, values) numbers, one row per candidate"
+    raise InputError(f"feature '{label}': expected {expected}, found {found}")
 
 
 def _merged_needs(needs: Sequence[Need]) -> list[Need]:

@@ -26,7 +26,7 @@ MAX_DOMAIN_SENTENCES = 100_000
 """Maximum sentences of the domain with which other sentences are compared."""
 
 MIN_WORD_RATIO = 0.85
-"""Minimum words of a text of the target language in the target of a corpus, relative to those in its source.
+"""Minimum ratio of the words of a text that occur in the target of a corpus to those that occur in its source.
 
 It is below 1, as both languages may be similar, or the same one.
 """
@@ -41,8 +41,8 @@ class Selection:
 
     Attributes:
         max_sentences: maximum number of sentences. From a longer text, the sentences nearest to the domain are used
-            (Moore and Lewis 2010), among at most `COMPARED_PER_SENTENCE` times as many evenly spaced ones, without
-            repetitions and sentences of the domain itself.
+            (Moore and Lewis 2010). At most `COMPARED_PER_SENTENCE` times as many, evenly spaced, are compared.
+            Repeated sentences and sentences of the domain itself are left out.
         excluded: paths of texts whose sentences are left out, such as the references of test sets.
         domain: path of a text of the domain. If it is empty, evenly spaced sentences are used.
     """
@@ -77,7 +77,10 @@ class Selection:
             log.info(f"{text}: {counted(left_out, 'sentence')} also among the references, left out")
 
     def _chosen(self, text: str, output: str) -> Iterator[str]:
-        """Yield the sentences in the order of the text, with references. A temporary file is next to `output`."""
+        """Yield the chosen sentences, also excluded ones, in the order of the text.
+
+        A temporary file is next to `output`.
+        """
         count = sum(1 for _ in usable_sentences(text))
         sentences = usable_sentences(text)
         domain = self._domain_sentences() if self.domain and count > self.max_sentences else []
@@ -98,7 +101,7 @@ class Selection:
         return list(_evenly(usable_sentences(self.domain), count, MAX_DOMAIN_SENTENCES))
 
     def _nearest(self, domain_sentences: list[str], read: Callable[[], Iterator[str]], count: int) -> NDArray[np.bool_]:
-        """Return (count,) which sentences are the nearest to the domain, without repetitions.
+        """Return a mask (count,) of the sentences nearest to the domain, without repetitions.
 
         `domain_sentences` are sentences of the domain, and `read` returns all `count` sentences.
         """

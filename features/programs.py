@@ -104,7 +104,7 @@ class RunningProgram:
 
     def _warn_of_silence(self) -> None:
         if self._name:
-            flush = "The program must flush its output after each list"
+            flush = "The program must flush its output after the candidates of each sentence"
             log.warning(f"{self._name}: no output for {SILENCE_TIMEOUT:.0f} s. {flush}")
             self._name = ""
 
@@ -185,8 +185,9 @@ def _exchange(
         selector.register(stdin, selectors.EVENT_WRITE)
         selector.register(stdout, selectors.EVENT_READ)
         while to_end or count < lines or unread:
+            ended = program.poll() is not None
             ready = [key.fileobj for key, _ in selector.select(TIMEOUT)]
-            if not ready and program.poll() is not None:
+            if ended and not ready:
                 raise Fault("ended, but left a process that keeps its output open")
             if time.monotonic() - last_output > SILENCE_TIMEOUT:
                 on_silence()

@@ -14,6 +14,8 @@ from features.table import FEATURES, Kind, class_of_module, is_fixed, packaged
 from moses_io.files.errors import InputError, nearest, shown
 from moses_io.weights import weight_files
 
+_LABELLED = re.compile("([^=:]*)=(.*)", re.DOTALL)
+
 _LABEL = re.compile("[A-Za-z][0-9A-Za-z]{0,99}")
 _OPERATOR = re.compile(r"[();<>|&\n]+")
 _SEPARATOR = re.compile(r"[();|&\n]+")
@@ -221,11 +223,12 @@ def parse_requests(texts: Sequence[str], folder: str = "") -> list[FeatureReques
             or a missing argument.
     """
     requests: list[FeatureRequest] = []
-    for text in texts:
-        labelled = re.fullmatch("([^=:]*)=(.*)", text, re.DOTALL)
+    parts = [_LABELLED.fullmatch(text) for text in texts]
+    given = {labelled[1] for labelled in parts if labelled}
+    for text, labelled in zip(texts, parts, strict=True):
         label, asked = labelled.groups() if labelled else (None, text)
         if label is None:
-            taken = {request.label for request in requests}
+            taken = given | {request.label for request in requests}
             start = _row(_split(asked)[0], folder).label
             label = next(name for n in range(len(texts)) if (name := f"{start}{n}") not in taken)
         requests.append(_request(label, asked, folder))

@@ -61,7 +61,7 @@ class Sentences(Sequence[list[str]]):
         return Sentences(self.words, self.numbers.select(mask))
 
     def with_first_word(self, word: str) -> "Sentences":
-        """Return the sentences, each with another first word before its own."""
+        """Return the sentences with `word` inserted at the start of each."""
         words = self.words if word in self.words else [*self.words, word]
         values = np.insert(self.numbers.values, self.numbers.ends[:-1], words.index(word))  # (N + P,)
         return Sentences(words, Ragged(values, self.numbers.ends + np.arange(len(self) + 1)))

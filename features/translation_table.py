@@ -61,11 +61,11 @@ def read_table(path: str) -> Table:
     return table
 
 
-def estimate_words(pairs: TokenPairs, null: str) -> Table:
-    """Return the result of `estimate` for the words of a corpus, as a table of words."""
-    source, target = [*pairs.source.words, null], pairs.target.words
+def estimate_words(pairs: TokenPairs) -> Table:
+    """Return the result of `estimate` for the words of a corpus, as a table of words with `NULL` as the empty word."""
+    source, target = [*pairs.source.words, NULL], pairs.target.words
     table: Table = collections.defaultdict(dict)
-    found = estimate(pairs.source.numbers, pairs.target.numbers, source.index(null))
+    found = estimate(pairs.source.numbers, pairs.target.numbers, source.index(NULL))
     for condition, word, value in zip(*(each.tolist() for each in found), strict=True):
         table[source[condition]][target[word]] = value
     return dict(table)

@@ -117,7 +117,7 @@ class Gold:
         last = max(self.sentences)
         if last >= sentences:
             place = f"{self.name}:{self.sentences[last].line}"
-            raise InputError(f"{place}: sentence {last + 1}, the text has {counted(sentences, 'line')}")
+            raise InputError(f"{place}: sentence {last + 1} is beyond the text, which has {counted(sentences, 'line')}")
 
 
 def read_gold(path: str, base: int) -> Gold:

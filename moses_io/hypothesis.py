@@ -3,7 +3,8 @@
 A line is `id ||| text ||| features ||| total ||| more…`, split at `|||` with or without spaces around it.
 
 * A feature is `Name= v v`, or `name: v v` in lists from before 2013.
-* A feature with `_` in its name and one value is sparse, as in all Moses tools.
+* A feature with `_` in its name and one value is sparse. Moses' tuning tools read every feature with `_` as sparse, and
+  misread further values.
 * Values before the first name are the features of an unlabelled list.
 """
 
@@ -161,7 +162,7 @@ def _pattern(layout: tuple[tuple[str, int], ...]) -> re.Pattern[bytes]:
 
 
 def is_sparse(name: str, values: int) -> bool:
-    """Return whether Moses' tools treat a feature as sparse: its name contains `_` and it has one value."""
+    """Return whether a feature is read as sparse: its name contains `_` and it has one value."""
     return "_" in name and values == 1
 
 

@@ -163,14 +163,13 @@ def merge_lists(lists: Mapping[str, str], output: str, missing: str | float = LO
     return sentences, origins
 
 
-def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOWEST) -> Iterator[bytes]:
-    """Yield the merged lines of one sentence, in the format of `merge_lists`.
+def merge_sentence(lists: Mapping[str, SentenceList]) -> Iterator[bytes]:
+    """Yield the merged lines of one sentence as `merge_lists` writes them, with the lowest value for missing ones.
 
     The merged lines have only those dense features that occur in a list of this sentence.
 
     Args:
         lists: candidates of the sentence in each list, by the name of the list. All but the first may have none.
-        missing: as in `merge_lists`.
 
     Raises:
         InputError: a feature has the name of an indicator, or its number of values differs between lists.
@@ -180,7 +179,7 @@ def merge_sentence(lists: Mapping[str, SentenceList], missing: str | float = LOW
     for part in parts.values():
         layout.add(part)
     candidates = _candidates(parts)
-    yield from _written(candidates, parts, layout, _fills(candidates, layout.summaries, missing))
+    yield from _written(candidates, parts, layout, _fills(candidates, layout.summaries, LOWEST))
 
 
 def _check(lists: Mapping[str, str]) -> None:

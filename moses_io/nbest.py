@@ -1,7 +1,7 @@
 """Moses' n-best lists.
 
-All lines of a sentence are contiguous, and all lines of a list have equal dense features. Sentence ids may have gaps
-and come in any order, but an id must not occur again after another id.
+All lines of a sentence are contiguous. All lines of a list have the same dense features, each with the same number of
+values. Sentence ids may have gaps and come in any order, but an id must not occur again after another id.
 """
 
 import math
@@ -227,20 +227,17 @@ class MosesOutput:
             yield replace(sentence_list, moses_output=self.lines[sentence_list.sentence])
 
 
-def read_moses_output(path: str | Lines, source: str = "", marks: bool = False) -> MosesOutput:
+def read_moses_output(path: str | Lines, *, marks: bool = False) -> MosesOutput:
     """Read the translations that the decoder printed, one line per source sentence.
 
     Args:
         path: of the file, `-` for stdin, or its lines.
-        source: path of the source text, to compare the number of lines. Empty if unknown.
         marks: whether segmentation marks are allowed.
 
     Raises:
-        InputError: the file and the source differ in length, or a line has segmentation marks.
+        InputError: a line has segmentation marks, or an error of `read_lines`.
     """
     output = MosesOutput(name_of(path), [line.strip(" ") for line in read_lines(path)])
-    if source:
-        output.check(len(read_lines(source)), source)
     for number, line in enumerate(output.lines, start=1):
         if not marks and has_marks(line):
             raise InputError(f"{output.path}:{number}: {MARKS}")
@@ -284,9 +281,11 @@ def regroup(nbest: str, output: str) -> int:
         The number of sentences whose lines were not contiguous.
 
     Raises:
-        InputError: a line cannot be parsed.
+        InputError: a line cannot be parsed, or the list is empty.
     """
     rows = [(each.sentence, each.line.removesuffix(b"\n") + b"\n") for each in read_hypotheses(nbest, checked=False)]
+    if not rows:
+        raise InputError(f"{name_of(nbest)}: the list is empty")
     runs = Counter(sentence for sentence, _ in groupby(sentence for sentence, _ in rows))
     rows.sort(key=lambda row: row[0])
     with open_output(output) as stream:

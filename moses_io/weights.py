@@ -61,6 +61,26 @@ class WeightFile:
     files: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def further_weights(self, features: Iterable[tuple[str, int]]) -> Weights:
+        """Return the weights that Moses uses for features of a list and that `weights` does not have.
+
+        These are the weights of untuneable features, if the list has them, and 1 for each value of a feature without
+        weights.
+
+        Args:
+            features: (name, number of values) of each dense feature of the list.
+        """
+        further: Weights = {}
+        for name, count in features:
+            if name in self.unweighted:
+                further[name] = (1.0,) * count
+            elif name in self.untuneable and name not in self.weights:
+                values = self.untuneable[name].weights
+                visible = tuple(value for value in values if value is not None)
+                if len(visible) == len(values) == count:
+                    further[name] = visible
+        return further
+
 
 def read_weights(path: str) -> Weights:
     """Return the weights in a file of any form that `read_weight_file` supports."""
@@ -73,7 +93,7 @@ def weight_files(path: str) -> list[str]:
 
 
 def read_weight_file(path: str) -> WeightFile:
-    """Read weights in any format that Moses and its tools write.
+    """Read weights in one of these formats of Moses.
 
     * An ini file. The sections, from lowest to highest priority: the sparse weight file under `[weight-file]`, then
       `[weight-add]`, `[weight]` and `[weight-overwrite]`. If a section has two lines for one name, the later line wins,
@@ -86,7 +106,8 @@ def read_weight_file(path: str) -> WeightFile:
       name.
 
     Lines with `UNTUNEABLE` and names without values (`moses -show-weights`) are skipped. `#` starts a comment at the
-    start of a line or after a space or tab.
+    start of a line or after a space or tab. The output of kbmira and megam (`F0 0.28`) has no feature names and is read
+    by `moses-rerank import-weights` only.
 
     Raises:
         InputError: a line cannot be parsed, or the file has no weights.

@@ -68,7 +68,7 @@ def experiment(small: Callable[..., Path]) -> Path:
 
 def done(err: str) -> list[str]:
     """Return the stages of a run that were executed, from its messages."""
-    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left in total)?$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?: \(about [^)]*\))?(?:, [^,]* left in total)?$", err, re.MULTILINE)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 

@@ -3,7 +3,6 @@
 A candidate has the posterior probability exp(scale · Moses' total), normalized over the list.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -130,7 +129,7 @@ def counts_of_ngrams(texts: Sequence[Sequence[str]], order: int) -> Iterator[Cou
 def scale_of(text: str, feature: str) -> float:
     """Parse a scale, by default `SCALE`, or raise `InputError` if it is not a number >= 0."""
     value = number(text) if text else SCALE
-    if value is None or not 0 <= value < math.inf:
+    if value is None or value < 0:
         raise InputError(f"feature '{feature}': expected a scale from 0, found {shown(text)}")
     return value
 

@@ -11,7 +11,7 @@ from features.feature import ListFeature, Resources, Sentence
 from features.programs import RunningProgram, ask
 from moses_io.files.errors import InputError, at, counted, shown
 from moses_io.files.streams import digest, name_of
-from moses_io.files.text import encode, no_number, number, read_lines, tokens, words
+from moses_io.files.text import encode, no_number, number, read_lines, tokens, without_tabs, words
 
 LINES = {
     "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81 (the line of the system score is ignored)",
@@ -199,15 +199,14 @@ class Server(Command):
 
     def _lines(self, sentences: Sequence[Sentence]) -> list[str]:
         """Return the lines that the program prints."""
-        scored = [each for each in sentences if each.hypotheses]
-        text = "".join(lines_of(each) + "\n" for each in scored)
-        return self._program.ask(encode(text), sum(len(each.hypotheses) for each in scored))
+        text = "".join(lines_of(each) + "\n" for each in sentences)
+        return self._program.ask(encode(text), sum(len(each.hypotheses) for each in sentences))
 
 
 def lines_of(sentence: Sentence) -> str:
-    """Return a line `source TAB candidate` for each candidate of a sentence."""
+    """Return a line `source TAB candidate` for each candidate of a sentence, with a space for a tab in a candidate."""
     source = " ".join(sentence.source)
-    return "".join(f"{source}\t{' '.join(hypothesis)}\n" for hypothesis in sentence.hypotheses)
+    return "".join(f"{source}\t{without_tabs(' '.join(hypothesis))}\n" for hypothesis in sentence.hypotheses)
 
 
 def read_values(lines: Sequence[str], count: int) -> Array:

@@ -111,8 +111,8 @@ class Estimated(_Tables):
         for path, side in ((source, pairs.source), (target, pairs.target)):
             if not side.words:
                 raise InputError(f"{path}: all lines are blank. Expected words to estimate from")
-        self._forward = estimate_words(pairs, NULL)
-        self._backward = estimate_words(pairs.swapped(), NULL)
+        self._forward = estimate_words(pairs)
+        self._backward = estimate_words(pairs.swapped())
         self.signature = f"ibm1|iterations:{ITERATIONS}|sha256:{digest(Path(source))},{digest(Path(target))}"
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:

@@ -12,7 +12,7 @@ from moses_io.alignment import Alignment, Phrase, fitted, printed_alignment, seg
 from moses_io.files.errors import Fault, InputError, at
 from moses_io.files.streams import digest
 from moses_io.hypothesis import Hypothesis, no_total
-from moses_io.weights import read_weight_file, weighted
+from moses_io.weights import Weights, read_weight_file, weighted
 
 
 class Phrases:
@@ -20,7 +20,7 @@ class Phrases:
 
     Phrases come from the segmentation field. Without this field they are the connected components of the word
     alignment. Monotone steps are the fraction of phrases that begin right after the source of the previous phrase.
-    Numbers of unaligned words are negative.
+    Numbers of unaligned words are negative. Without word alignment both are 0.
 
     Raises:
         InputError: the list has neither field, or a segmentation does not fit the source and the translation.
@@ -117,22 +117,26 @@ class Rest:
         content = read_weight_file(argument)
         for warning in content.warnings:
             log.warning(warning)
-        self._path, self._weights = argument, content.weights
+        self._path, self._content = argument, content
         self.signature = f"rest|sha256:{','.join(digest(Path(path)) for path in content.files)}"
 
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """Return the values, (N, 1)."""
-        return np.array([[self._rest(each, row)] for each in sentences for row in range(len(each.lines))])
+        return np.array([[value] for each in sentences for value in self._rests(each)])
 
-    def _rest(self, sentence: Sentence, row: int) -> float:
-        line = sentence.lines[row]
+    def _rests(self, sentence: Sentence) -> list[float]:
+        dense = [(name, len(values)) for name, values in sentence.lines[0].dense]
+        weights = self._content.further_weights(dense) | self._content.weights
+        return [self._rest(sentence, line, weights) for line in sentence.lines]
+
+    def _rest(self, sentence: Sentence, line: Hypothesis, weights: Weights) -> float:
         if line.total is None:
             raise InputError(f"{sentence.place(line)}: feature 'rest': {no_total(line)}")
-        if not any(name in self._weights for name, _ in line.dense):
+        if not any(name in self._content.weights for name, _ in line.dense):
             lacking = f"no feature of the list has a weight in {self._path}. Are these the decoder's weights?"
             raise InputError(f"{sentence.place(line)}: feature 'rest': {lacking}")
         try:
-            rest = line.total - sum(weighted(line, self._weights).values())
+            rest = line.total - sum(weighted(line, weights).values())
         except Fault as fault:
             raise InputError(f"{sentence.place(line)}: feature 'rest': {fault} in {self._path}") from None
         return rest if abs(rest) >= ROUNDING else 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from features.feature import CandidateFeature, Resources
 from moses_io.files.errors import InputError
 from moses_io.files.streams import digest
-from moses_io.files.text import read_parallel, tokens, unescaped
+from moses_io.files.text import parallel_lines, tokens, unescaped
 
 Tokens = tuple[str, ...]
 
@@ -79,8 +79,8 @@ def _is_punctuation(token: str) -> bool:
 class Length(CandidateFeature):
     """The number of words and, with a corpus, the log-density of the length ratio.
 
-    The ratio is log(words + 1) - log(source words + 1). Its density is a normal distribution with mean and variance of
-    the corpus, so that the ratio itself is log-normal.
+    The ratio is (words + 1) / (source words + 1). Its distribution is log-normal: its logarithm has a normal
+    distribution with the mean and variance of the corpus. The value is the log-density of the logarithm.
 
     Raises:
         InputError: the argument is not two files, or all pairs of the corpus have the same ratio.
@@ -91,8 +91,9 @@ class Length(CandidateFeature):
         self.signature = "length"
         if argument:
             source, target = two_files(argument, "length")
-            ratios = np.array([_ratio(tokens(left), tokens(right)) for left, right in read_parallel(source, target)])
-            if ratios.var() == 0:
+            pairs = parallel_lines(source, target)
+            ratios = np.fromiter((_log_ratio(tokens(left), tokens(right)) for left, right in pairs), np.float64)  # (P,)
+            if ratios.min() == ratios.max():
                 raise InputError(f"{source}, {target}: all pairs have the same length ratio. Expected different ratios")
             self._normal = float(ratios.mean()), float(ratios.var())
             self.signature = f"length|sha256:{digest(Path(source))},{digest(Path(target))}"
@@ -102,7 +103,7 @@ class Length(CandidateFeature):
         if self._normal is None:
             return [len(hypothesis)]
         mean, variance = self._normal
-        error = (_ratio(source, hypothesis) - mean) ** 2 / variance
+        error = (_log_ratio(source, hypothesis) - mean) ** 2 / variance
         return [len(hypothesis), -0.5 * (error + math.log(2 * math.pi * variance))]
 
 
@@ -114,5 +115,5 @@ def two_files(argument: str, kind: str) -> tuple[str, str]:
     return source, target
 
 
-def _ratio(source: Sequence[str], hypothesis: Sequence[str]) -> float:
+def _log_ratio(source: Sequence[str], hypothesis: Sequence[str]) -> float:
     return math.log((len(hypothesis) + 1) / (len(source) + 1))

@@ -17,7 +17,7 @@ SCORE = "Score"
 """Label of the decoder's own score."""
 
 MAX_FEATURES = 300
-"""Number of features above which those that most candidates do not have are left out."""
+"""Maximum number of features. If a list has more, those that at most half of its candidates have are left out."""
 
 
 SPARSE = ("joshua", "cdec", "travatar")
@@ -67,7 +67,7 @@ def convert(
     if not format_name and not any(line.strip() for _, line in numbered_lines(path)):
         raise InputError(f"{path}: the list is empty")
     if not format_name:
-        raise InputError(f"{path}: no n-best list of a decoder that is known. Name its format with --format")
+        raise InputError(f"{path}: unknown format. If it is an n-best list of a known decoder, name it with --format")
     sources, change = read_lines(source) if source else None, Filters(filters)
     counts, copies, sentences, candidates = _survey(read_candidates(path, format_name, sources))
     if not candidates:

@@ -216,26 +216,21 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     target = Path(path)
-    with opening(path):
-        if path.endswith("/"):
-            raise InputError(f"{path}: a folder name, expected a file name")
-        check_extension(path)
-        direct = _direct(target, path)
-        if direct is None:
-            target = target.resolve()
-            descriptor, temporary = _temporary(target)
-    if direct is not None:
-        with BufferedWriter(direct) as stream:
+    with contextlib.ExitStack() as stack:
+        with opening(path):
+            if path.endswith("/"):
+                raise InputError(f"{path}: a folder name, expected a file name")
+            check_extension(path)
+            direct = _direct(target, path)
+            if direct is None:
+                descriptor, _ = stack.enter_context(_replacement(target.resolve()))
+        if direct is not None:
+            with BufferedWriter(direct) as stream:
+                yield stream
+            return
+        # The lock lasts as long as one of the copies of the descriptor is open.
+        with BufferedWriter(_Target(os.dup(descriptor), path)) as raw, compressing(raw, path) as stream:
             yield stream
-        return
-    try:
-        with BufferedWriter(_Target(descriptor, path)) as raw, compressing(raw, path) as stream:
-            yield stream
-        os.chmod(temporary, _permissions(target))  # mkstemp gives access to the owner only
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @contextlib.contextmanager
@@ -250,16 +245,8 @@ def replacing(path: Path) -> Iterator[Path]:
     path = path.resolve()
     if path.exists():
         check_plain(path)
-    descriptor, temporary = _temporary(path)
-    try:
+    with _replacement(path) as (_, temporary):
         yield temporary
-        os.chmod(temporary, _permissions(path))
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -296,12 +283,26 @@ def hidden(name: str) -> str:
     return f".{name}" if len(data) <= MAX_NAME_BYTES else f".{hashlib.sha256(data).hexdigest()[:32]}"
 
 
-def _temporary(target: Path) -> tuple[int, Path]:
-    """Create a temporary file for an output and lock it. Return its descriptor and its path.
+@contextlib.contextmanager
+def _replacement(target: Path) -> Iterator[tuple[int, Path]]:
+    """Yield the descriptor and path of a temporary file, which replaces `target` if the block ends without an error.
 
-    Temporary files that killed processes left for the same output are removed first.
+    The file is locked until it has replaced the target. Files that killed processes left are removed first.
     """
     remove_temporaries(target)
+    descriptor, temporary = _locked_temporary(target)
+    try:
+        yield descriptor, temporary
+        os.chmod(temporary, _permissions(target))  # mkstemp gives access to the owner only
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _locked_temporary(target: Path) -> tuple[int, Path]:
     while True:
         descriptor, name = tempfile.mkstemp(TEMPORARY, f"{hidden(target.name)}.", target.parent)
         with contextlib.suppress(OSError):  # the file system has no locks

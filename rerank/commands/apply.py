@@ -81,7 +81,9 @@ def run(arguments: argparse.Namespace) -> None:
     replacements = read_replacements(source if whole else None, None, arguments.on_missing)
     moses_output = None
     if arguments.moses_output:
-        moses_output = read_moses_output(arguments.moses_output, source if whole else "")
+        moses_output = read_moses_output(arguments.moses_output)
+        if isinstance(replacements.sentences, int):
+            moses_output.check(replacements.sentences, source)
     reranker = Reranker.load(
         arguments.reranker,
         features=features,

@@ -51,11 +51,14 @@ def run(arguments: argparse.Namespace) -> None:
 
     files = [("source", arguments.source, read_sources)] if arguments.source else []
     files += [("reference", path, read_lines) for path in arguments.reference]
-    texts = [(name, _line(read(path), path, arguments.sentence)) for name, path, read in files]
+    contents = [(name, path, read(path)) for name, path, read in files]
+    texts = [(name, _line(lines, path, arguments.sentence)) for name, path, lines in contents]
     output = None
     if arguments.moses_output:
-        lines = read_moses_output(arguments.moses_output, arguments.source or "", marks=True).lines
-        output = _line(lines, arguments.moses_output, arguments.sentence)
+        printed = read_moses_output(arguments.moses_output, marks=True)
+        if arguments.source:
+            printed.check(len(contents[0][2]), arguments.source)
+        output = _line(printed.lines, arguments.moses_output, arguments.sentence)
     candidates = (arguments.candidate, arguments.against)
     show(explain(arguments.nbest, arguments.weights, arguments.sentence, candidates, output, texts))
 

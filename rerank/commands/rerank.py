@@ -65,9 +65,9 @@ def run(arguments: argparse.Namespace) -> None:
         estimator = read_estimator(arguments.estimator, arguments.weights, bool(arguments.moses_output)).estimate
     moses_output = None
     if arguments.moses_output:
-        moses_output = read_moses_output(arguments.moses_output, arguments.source or "", marks=True)
-        if arguments.sentences is not None:
-            moses_output.check(arguments.sentences, "the source")
+        moses_output = read_moses_output(arguments.moses_output, marks=True)
+        if isinstance(replacements.sentences, int):
+            moses_output.check(replacements.sentences, arguments.source or f"the {replacements.name}")
     default_scale = 1.0 if arguments.mbr else None
     scale = default_scale if arguments.mbr_scale is None else arguments.mbr_scale
     choose_by_weights(arguments.list, arguments.weights, replacements, outputs, estimator, moses_output, scale)

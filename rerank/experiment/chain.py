@@ -220,7 +220,7 @@ def _replacements(files: NbestFiles, marks: bool) -> Replacements:
     """Return the lines for sentences without candidates: those of Moses' output, or empty lines."""
     if not files.moses_output:
         return read_replacements(files.source, None, "blank")
-    lines = read_moses_output(files.moses_output, files.source, marks).lines
+    lines = read_moses_output(files.moses_output, marks=marks).lines
     return Replacements(len(lines), lines=lines)
 
 

@@ -62,7 +62,8 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
     for name, files in experiment.sets.items():
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
-            read_moses_output(files.moses_output, files.source, experiment.tuning.filters.marks)
+            printed = read_moses_output(files.moses_output, marks=experiment.tuning.filters.marks)
+            printed.check(len(source), files.source)
         paths_by_feature = [each.parts for each in experiment.requests(name) if each.row.takes in ("files", "weights")]
         for path in itertools.chain.from_iterable(paths_by_feature):
             check_plain(path)

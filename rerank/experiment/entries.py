@@ -233,7 +233,7 @@ def read_pretrained(
             require_transformers()
             from features.models.pretrained.form import with_form  # imports the packages
 
-            check_candidates(entry.get("candidates"), name, backward=False)
+            check_candidates(entry.get("candidates"), name)
             parts = [str(folder / part) for part in parts_of(model)]
             model = with_parts(model, parts)
             if os.path.isfile(dev.reference[0]):  # else `check_inputs` names it

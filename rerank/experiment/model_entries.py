@@ -159,17 +159,18 @@ def read_model(entry: Any, key: str, train: ParallelFiles) -> ModelEntry:
     with at(f"{key}: "):
         request.check(pretrained_model)
         request.check_corpus(request.reads(train))
-        if request.language_model and (leader is not None or "candidates" in entry):
-            raise InputError("candidates: a language model does not translate")
-        if leader is not None:
+        if leader is not None or "candidates" in entry:
+            if request.language_model:
+                raise InputError("candidates: a language model does not translate")
             check_forward(request.backward)
+        if leader is not None:
             if not isinstance(leader, str):
                 raise InputError(f"translate_with: expected the name of a model, found {leader!r}")
             if "candidates" in entry:
                 raise InputError(f"candidates: with translate_with, give the number in the entry of {leader!r}")
             return ModelEntry(request, pretrained_model, group=leader)
         if "candidates" in entry:
-            check_candidates(candidates, key.removeprefix("models."), request.backward)
+            check_candidates(candidates, key.removeprefix("models."))
     return ModelEntry(request, pretrained_model, candidates)
 
 

@@ -107,11 +107,14 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         processes = [each.process for each in self._running.values()]
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join(TERMINATION_TIMEOUT)
-            process.kill()
+        try:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.join(TERMINATION_TIMEOUT)
+        finally:
+            for process in processes:
+                process.kill()
 
     @property
     def free(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
 from features.arrays import Array, Integers, row_products
+from features.ragged import concatenated, ends_of
 from moses_io.files.errors import Fault, counted, shown
 
 
@@ -135,7 +136,7 @@ class Candidates:
 
     def subset(self, sentences: Integers) -> "Candidates":
         """Return the candidates of some sentences, given by their indices in the list. All columns are kept."""
-        offsets = _offsets(np.diff(self.offsets)[sentences])  # (sentences + 1,)
+        offsets = ends_of(np.diff(self.offsets)[sentences])  # (sentences + 1,)
         return self.rows(self.rows_of(sentences), self.sentences[sentences], offsets)
 
     def rows(self, rows: Integers, sentences: Integers, offsets: Integers) -> "Candidates":
@@ -148,7 +149,7 @@ class Candidates:
         """
         indices = _ranges(self.sparse.offsets, rows)
         sparse = Sparse(
-            offsets=_offsets(np.diff(self.sparse.offsets)[rows]),  # (rows + 1,)
+            offsets=ends_of(np.diff(self.sparse.offsets)[rows]),  # (rows + 1,)
             columns=self.sparse.columns[indices],  # (values,)
             values=self.sparse.values[indices],  # (values,)
         )
@@ -183,13 +184,6 @@ def spread(values: Array, offsets: Integers) -> Array:
     return deviation
 
 
-def _offsets(sizes: Integers) -> Integers:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)  # (sizes + 1,)
-
-
 def _ranges(offsets: Integers, indices: Integers) -> Integers:
     """Return the concatenated ranges offsets[p] … offsets[p+1]-1 for each p in `indices`."""
-    sizes = np.diff(offsets)[indices]  # (values,)
-    # arange counts on over all ranges, so the total size of the earlier ranges is subtracted from each start.
-    starts = np.repeat(offsets[indices] - np.cumsum(sizes) + sizes, sizes)  # (sum of sizes,)
-    return starts + np.arange(len(starts))
+    return concatenated(offsets[indices], np.diff(offsets)[indices])

@@ -7,10 +7,8 @@ import numpy as np
 import scipy.sparse
 
 from features.arrays import Array, row_products
+from features.kinds.consensus import BETA, CHARACTER_ORDER
 from rerank.linear.ranking import Ranking
-
-ORDER, BETA = 6, 2
-"""Maximum order of the character n-grams, and weight of the recall, as in sacreBLEU."""
 
 
 def expected_chrf(ranking: Ranking, scale: float) -> Ranking:
@@ -34,7 +32,7 @@ def pairwise_chrf(texts: Sequence[str]) -> Array:
     precision = np.zeros((len(texts), len(texts)))  # (N, N)
     recall, orders = np.zeros_like(precision), np.zeros_like(precision)
     joined = ["".join(text.split()) for text in texts]
-    for order in range(1, ORDER + 1):
+    for order in range(1, CHARACTER_ORDER + 1):
         matches = _matches(joined, order)  # (N, N)
         totals = np.maximum(0, np.array([len(text) - order + 1 for text in joined]))  # (N,)
         both = (totals[:, None] > 0) & (totals[None, :] > 0)  # (N, N)

@@ -22,12 +22,14 @@ class Replacements:
         blank: whether to write an empty line for such a sentence.
         lines: one replacement line per source sentence, or None.
         live: whether the list comes from a pipe.
+        name: of the text that has as many lines as the source, for messages.
     """
 
     sentences: int | Callable[[], int] | None = None
     blank: bool = False
     lines: list[str] | None = None
     live: bool = False
+    name: str = "source"
 
     def line(self, sentence: int, place: str) -> bytes:
         """Return the line of a sentence without candidates.
@@ -73,7 +75,7 @@ def read_replacements(source: str | None, sentences: int | None, on_missing: str
     if sentences is not None and len(lines) != sentences:
         count = counted(len(lines), "line")
         raise InputError(f"{name_of(on_missing)} has {count}, there are {counted(sentences, 'source sentence')}")
-    return Replacements(len(lines), lines=lines)
+    return Replacements(len(lines), lines=lines, name="file of --on-missing" if sentences is None else "source")
 
 
 def complete(lists: Iterable[SentenceList], replacements: Replacements) -> Iterator[SentenceList | bytes]:
@@ -90,7 +92,7 @@ def complete(lists: Iterable[SentenceList], replacements: Replacements) -> Itera
             fault = f"{place}: sentence {sentence_list.sentence} comes after sentence {expected - 1}"
             raise InputError(f"{fault}. `moses-rerank validate --regroup` sorts a list by id")
         if isinstance(replacements.sentences, int):
-            check_id(sentence_list, replacements.sentences, "source")
+            check_id(sentence_list, replacements.sentences, replacements.name)
         yield from _fill(expected, sentence_list.sentence, replacements, place)
         yield sentence_list
         expected, last = sentence_list.sentence + 1, sentence_list

@@ -26,7 +26,7 @@ class Shortlist:
     """Selects the candidates of a sentence that get all features.
 
     These are the `size` best candidates under the weights of the other features, the candidate with the highest total
-    of Moses, and the candidate that Moses printed. Reports compare the choice with the last one.
+    of Moses, and the candidate that Moses printed, with which reports compare the choice.
     """
 
     def __init__(self, weights: str, size: int) -> None:
@@ -51,7 +51,7 @@ def shorten_list(
         size: number of candidates of a sentence.
         output: path of the shorter list.
         rescored: path of a list of the same candidates with more features, whose lines are written (default: `nbest`).
-        moses_output: Moses' own output, None if that is the candidates with the highest totals.
+        moses_output: Moses' own output (default: the candidates with the highest totals).
 
     Raises:
         InputError: as `read_nbest`, `LinearModel.scores` and `MosesOutput.add_to`.

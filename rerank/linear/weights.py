@@ -66,25 +66,12 @@ def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
     count = dict(space.dense).get(UNLABELLED)
     if list(weights) == [UNLABELLED] and count and space.sparse and len(weights[UNLABELLED]) == count + 1:
         weights = {UNLABELLED: weights[UNLABELLED][:count]}
-    weights = weights | _weights_of_listed(content, space)
-    unweighted = {name: (1.0,) * count for name, count in space.dense if name in content.unweighted}
-    if unweighted:
+    further = content.further_weights(space.dense)
+    if unweighted := [name for name in further if name in content.unweighted]:
         log.info(f"{path}: features without weights have weight 1, as in Moses: {', '.join(unweighted)}")
-    weights = unweighted | weights
-    weights = with_rest(weights, space)
+    weights = with_rest(further | weights, space)
     with at(f"{path}: "):
         space.vector(weights)
-    return weights
-
-
-def _weights_of_listed(content: WeightFile, space: FeatureSpace) -> Weights:
-    """Return the weights of features that the list has and the file has as untuneable, because that is the default."""
-    weights = {}
-    for name, count in space.dense:
-        if name in content.untuneable and name not in content.weights:
-            values = [value for value in content.untuneable[name].weights if value is not None]
-            if len(values) == len(content.untuneable[name].weights) == count:
-                weights[name] = tuple(values)
     return weights
 
 

@@ -51,13 +51,13 @@ class Findings:
         self.path = path
         self.errors: list[str] = []
         self.warnings: list[str] = []
-        self._references = {reference: read_lines(reference) for reference in references}
+        self._references = {name_of(reference): read_lines(reference) for reference in references}
         for reference, lines in self._references.items():
             tab = next((number for number, line in enumerate(lines, start=1) if "\t" in line.strip(" \t")), 0)
             if tab:
                 self.warnings.append(f"{reference}:{tab}: {TAB}")
         self._sources = self._read_source(source) if source else []
-        self._texts = ({source: self._sources} if source else {}) | self._references
+        self._texts = ({name_of(source): self._sources} if source else {}) | self._references
         self._layout, self._parser = Layout(), LineParser()
         self._order = Order()
         self._empty_lines = EmptyLines()
@@ -91,10 +91,13 @@ class Findings:
         try:
             hypothesis = self._parser.parse(line, number)
             self._layout.check(hypothesis)
-            self._check_id(hypothesis)
         except Fault as fault:
             self.errors.append(f"{self.path}:{number}: {fault}{without_end(line)}")
             return
+        try:
+            self._check_id(hypothesis)
+        except Fault as fault:
+            self.errors.append(f"{self.path}:{number}: {fault}")
         self._duplicates += hypothesis.fields[1] in self._seen
         self._seen.add(hypothesis.fields[1])
         self._links.add(hypothesis, self._sources)
@@ -164,7 +167,7 @@ class Findings:
         known = [missing_as_none(lines) for lines in zip(*self._references.values(), strict=False)]
         for path, lines in zip(self._references, zip(*known, strict=True), strict=False):
             if count := lines.count(None):
-                first = f"{name_of(path)}:{lines.index(None) + 1}"
+                first = f"{path}:{lines.index(None) + 1}"
                 self.warnings.append(f"{first}: missing reference (blank line, {count} in all). It does not count")
         self._compare_texts([line for lines in self._references.values() for line in lines])
 

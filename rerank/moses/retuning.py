@@ -18,7 +18,7 @@ from features.progress import log
 from moses_io.files.errors import InputError, at
 from moses_io.files.folders import locked, make_folder
 from moses_io.files.streams import open_output
-from moses_io.files.text import ParallelFiles
+from moses_io.files.text import ParallelFiles, read_lines
 from moses_io.nbest import read_moses_output
 from moses_io.weights import weight_files
 from rerank.experiment.checks import check_inputs
@@ -205,7 +205,7 @@ def _is_usable(printed: str, source: str, marks: bool) -> bool:
     Marks are allowed if a filter removes them (`marks`). If the output is not usable, log a warning.
     """
     try:
-        read_moses_output(printed, source, marks)
+        read_moses_output(printed, marks=marks).check(len(read_lines(source)), source)
     except InputError as error:
         log.warning(f"{error}. The candidates with the highest total scores are used as Moses' choices on dev")
         return False

@@ -242,7 +242,7 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
     for name, text in manifest.candidates.items():
         size, _, models = text.partition(":")
         with at(f"{folder / MANIFEST}: {shown(name)}: "):
-            check_candidates(whole(size), name, backward=False)
+            check_candidates(whole(size), name)
         folders = (models,) if is_pretrained(models) else tuple(models.split(","))
         request = CandidateRequest(name, folders, int(size))
         for path in request.paths:

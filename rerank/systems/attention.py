@@ -69,11 +69,11 @@ def attend(models: Mapping[str, str], source: str, systems: Mapping[str, str], d
         open_attention(output, list(models), list(systems)) as write,
         progress_bar("attend", len(pairs), whole=True) as bar,
     ):
-        for stretch in batched(pairs):
-            by_model = [[aligned.attention for aligned in aligner.align(stretch)] for aligner in aligners]
+        for batch in batched(pairs):
+            by_model = [[aligned.attention for aligned in aligner.align(batch)] for aligner in aligners]
             for matrices, key in zip(zip(*by_model, strict=True), written, strict=False):
                 write(*key, matrices)
-            bar.advance(len(stretch), "choices")
+            bar.advance(len(batch), "choices")
 
 
 def batched(pairs: Iterable["SentencePair"]) -> Iterator[list["SentencePair"]]:
@@ -97,8 +97,8 @@ def open_attention(
 ) -> Iterator[Callable[[int, str, Sequence[AttentionRows]], None]]:
     """Open a file of attention and yield a function that writes a sentence.
 
-    The function takes a sentence id, a system name, and the matrices (J, I) of all models. Write the systems of a
-    sentence one after the other. The file appears only when it is complete. Equal attention gives equal bytes.
+    The function takes a sentence id, a system name, and the matrices (J, I) of all models. The file appears only when
+    it is complete. Equal attention gives equal bytes.
 
     `numpy.load` can read the file:
 

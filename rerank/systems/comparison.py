@@ -73,7 +73,7 @@ def compare_translations(
         nbest: path of the list of dev.
         source: path of its source.
         references: paths of its references.
-        moses_output: path of Moses' own output, or empty if that is the candidates with the highest totals.
+        moses_output: path of Moses' own output, or empty for the candidates with the highest totals.
         requests: the models.
         output: path to write.
         filters: filters for translations and references.
@@ -83,9 +83,11 @@ def compare_translations(
         InputError: a file cannot be read, or a folder is no forward model.
     """
     lists = read_nbest(nbest)
-    if moses_output:
-        lists = read_moses_output(moses_output, source, filters.marks).add_to(lists)
     sources, all_references = WholeSources(source), filters.references(references)
+    if moses_output:
+        printed = read_moses_output(moses_output, marks=filters.marks)
+        printed.check(sources.total, source)
+        lists = printed.add_to(lists)
     texts, sentences = list[str](), list[Sentence]()
     for each in lists:
         texts.append(each.moses_text)
@@ -99,8 +101,7 @@ def compare_translations(
 
     translated = CandidateMerger(requests, resources).translate(compared)
     models = {
-        name: bleu([" ".join(each[0].tokens) if each else "" for each in translations])
-        for name, translations in translated.items()
+        name: bleu([" ".join(each[0].tokens) for each in translations]) for name, translations in translated.items()
     }
     comparison = Comparison(len(chosen), bleu([texts[index] for index in chosen]), models)
     log.info(comparison)

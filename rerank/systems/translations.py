@@ -16,7 +16,7 @@ from moses_io.files.errors import InputError, shown
 from moses_io.files.streams import Lines, open_output
 from moses_io.files.text import empty_file, encode, read_sources, tokens, write_text
 from moses_io.hypothesis import Hypothesis, parse_line
-from moses_io.merge import DECODER, INDICATOR, LIST_NAME, LOWEST, merge_sentence
+from moses_io.merge import DECODER, INDICATOR, LIST_NAME, merge_sentence
 from moses_io.nbest import SentenceList
 from rerank import __version__
 from rerank.lists.scoring import WholeSources, read_sentences
@@ -30,7 +30,7 @@ MAX_CANDIDATES = 10_000
 MIN_LENGTH = 0.8
 """Minimum words of a candidate of a model, as a fraction of the words of the decoder's shortest candidate.
 
-Shorter translations usually omit a part of the source, which neither the decoder's features nor those of the model see.
+Shorter translations usually omit a part of the source, which no feature of the decoder or the model penalizes enough.
 """
 
 _NOT_IN_NAMES = re.compile("[^0-9A-Za-z]")
@@ -48,7 +48,10 @@ class Translates(Protocol):
     def translate(
         self, sources: Sequence[tuple[str, ...]], done: Callable[[int], object] = ...
     ) -> Iterator["list[Translation]"]:
-        """Yield the translations of each source, best first. Calls `done` with the number of sources that are ready."""
+        """Yield the translations of each source, at least one, best first.
+
+        `done` is called with the number of sources that are ready.
+        """
 
 
 @dataclass(frozen=True)
@@ -98,16 +101,15 @@ def indicators(names: Sequence[str]) -> list[str]:
     return [f"{INDICATOR}{name}" for name in (DECODER, *names)] if names else []
 
 
-def check_candidates(size: Any, model: str, backward: bool) -> None:
+def check_candidates(size: Any, model: str) -> None:
     """Raise `InputError` if a model cannot provide this number of candidates.
 
     Raises:
-        InputError: the size is not a whole number from 1 to `MAX_CANDIDATES`, the model is a backward model, or the
-            name of its list does not begin with a letter.
+        InputError: the size is not a whole number from 1 to `MAX_CANDIDATES`, or the name of the model's list does not
+            begin with a letter.
     """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_CANDIDATES:
         raise InputError(f"candidates: expected a whole number from 1 to {MAX_CANDIDATES}, found {shown(size)}")
-    check_forward(backward)
     if not LIST_NAME.fullmatch(list_name(model)):
         raise InputError("candidates: expected a name that begins with a letter")
 
@@ -192,7 +194,7 @@ class CandidateMerger:
                 lists[name] = SentenceList(each.sentence, candidates, each.path)
             # Added candidates have no line in the file. Messages name the first line of the sentence.
             numbers = chain((line.number for line in each.lines), repeat(each.lines[0].number))
-            lines = tuple(map(parse_line, merge_sentence(lists, LOWEST), numbers))
+            lines = tuple(map(parse_line, merge_sentence(lists), numbers))
             hypotheses = tuple(tuple(tokens(line.text)) for line in lines)
             merged.append(replace(each, hypotheses=hypotheses, lines=lines))
         return merged
@@ -249,7 +251,7 @@ def merge_translations(
             by_model = merger.translate(sentences)
             for name, lines in best.items():
                 for each, translations in zip(sentences, by_model[name], strict=True):
-                    lines[each.sentence] = " ".join(translations[0].tokens) if translations else ""
+                    lines[each.sentence] = " ".join(translations[0].tokens)
             stream.writelines(line.line for each in merger.merge(sentences, by_model) for line in each.lines)
             bar.advance(len(sentences), "")
     for name, path in text_paths.items():
@@ -278,12 +280,12 @@ def write_translations(translator: Translates, source: str | Lines, output: str,
             bar.advance(count, f"{total / (time.monotonic() - started):,.0f} sentences/s")
 
         for number, translations in enumerate(translator.translate(sources, advance)):
-            best = " ".join(translations[0].tokens)
-            lines = [
-                f"{number} ||| {' '.join(each.tokens)} ||| {label}= {each.log_prob:.9g} ||| {each.value:.9g}\n"
-                for each in listable(translations)
-            ]
-            stream.writelines(map(encode, lines if label else [f"{best}\n"]))
+            if not label:
+                stream.write(encode(f"{' '.join(translations[0].tokens)}\n"))
+                continue
+            for each in listable(translations):
+                fields = f"{' '.join(each.tokens)} ||| {label}= {each.log_prob:.9g} ||| {each.value:.9g}"
+                stream.write(encode(f"{number} ||| {fields}\n"))
 
 
 def listable(translations: "Sequence[Translation]") -> "list[Translation]":

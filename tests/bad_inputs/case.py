@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECONDS, MEGABYTES, LINE = 30, 2000, 600
-"""Limits of time and memory of a command, and of the length of its error message."""
+"""Limits of the time of a core and the memory of a command, and of the length of its error message."""
+
+MAX_SECONDS = 300
+"""Seconds after which a command is killed. Other processes may take most of the machine."""
 
 LIMIT = 8 * 2**30
 """Bytes of memory that a case can allocate, to protect other processes of the machine."""
@@ -65,6 +68,7 @@ class Outcome:
     status: int
     """Exit status, or the negative number of the signal."""
     seconds: float
+    """Seconds of a core."""
     megabytes: float
     out: str
     err: str
@@ -87,19 +91,18 @@ def attempt(case: Case, folder: Path) -> Outcome:
         else:
             path.symlink_to(content)
     (streams / "in").write_bytes(case.stdin)
-    begin = time.monotonic()
     child = os.fork()
     if not child:
         _perform(case, work, streams)
-    status, usage = _wait(child, begin)
+    status, usage = _wait(child)
     left = [path for path in work.rglob("*") if path.is_file() and str(path.relative_to(work)) not in case.files]
     changed = [
         name for name, content in case.files.items() if isinstance(content, bytes) and not _holds(work / name, content)
     ]
     return Outcome(
         status=status,
-        seconds=time.monotonic() - begin,
-        megabytes=usage / 1024,
+        seconds=usage.ru_utime + usage.ru_stime,
+        megabytes=usage.ru_maxrss / 1024,
         out=(streams / "out").read_bytes().decode(errors="surrogateescape"),
         err=(streams / "err").read_bytes().decode(errors="surrogateescape"),
         left=tuple(str(path.relative_to(work)) for path in left),
@@ -133,12 +136,13 @@ def _perform(case: Case, work: Path, streams: Path) -> None:
         os._exit(status)
 
 
-def _wait(child: int, begin: float) -> tuple[int, int]:
+def _wait(child: int) -> tuple[int, resource.struct_rusage]:
+    begin = time.monotonic()
     while True:
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
-            return os.waitstatus_to_exitcode(status), usage.ru_maxrss
-        if time.monotonic() - begin > SECONDS:
+            return os.waitstatus_to_exitcode(status), usage
+        if time.monotonic() - begin > MAX_SECONDS:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.005)
 

@@ -216,7 +216,7 @@ def browse(chromium: Any, report: Path) -> Iterator[Callable[..., Any]]:
         chromium.get("about:blank")
         chromium.get(f"file://{path}{fragment}")
         marked = "return performance.getEntriesByName('ready').length > 0"
-        WebDriverWait(chromium, 10, 0.02).until(lambda driver: not ready or driver.execute_script(marked))
+        WebDriverWait(chromium, 60, 0.02).until(lambda driver: not ready or driver.execute_script(marked))
         return chromium
 
     chromium.get_log("browser")

@@ -18,7 +18,7 @@ BY, KEYS = (
 def until(browser: Any, met: Callable[[Any], bool]) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
-    WebDriverWait(browser, 10, 0.02).until(met)
+    WebDriverWait(browser, 60, 0.02).until(met)
 
 
 def wait(browser: Any, script: str, *arguments: object) -> None:

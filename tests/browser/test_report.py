@@ -82,7 +82,7 @@ def test_maps_show_the_attention_of_the_model(browse: Browse, ran: Path, pointed
     (aligned,) = Aligner([folder], "cpu").align([(source, chosen)])
     browser = browse(f"#s{number}", path=ran / "report.html")
     cells = "return [...document.querySelectorAll('.map:first-child tbody td')].map((cell) => cell.title)"
-    titles: list[str] = WebDriverWait(browser, 10, 0.02).until(lambda driver: driver.execute_script(cells))
+    titles: list[str] = WebDriverWait(browser, 60, 0.02).until(lambda driver: driver.execute_script(cells))
     assert len(titles) == len(chosen) * len(source)
     shown = np.array([float(title.rpartition(": ")[2]) for title in titles])  # (J·I,)
     np.testing.assert_allclose(shown, aligned.attention.ravel(), rtol=0, atol=1e-3)

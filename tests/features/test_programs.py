@@ -1,18 +1,20 @@
 """External programs that score candidates."""
 
 import gc
+import logging
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from features.programs import RunningProgram, ask
+from features.progress import log
 from moses_io.files.errors import Fault
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -44,6 +46,12 @@ def content(path: Path) -> str:
         return ""
 
 
+def is_watched(group: str) -> bool:
+    """Return whether a process waits to kill a process group (`features.processes`)."""
+    commands = map(content, Path("/proc").glob("[0-9]*/cmdline"))
+    return any("kill -KILL" in command and group in command.split("\0") for command in commands)
+
+
 def test_the_last_line_may_lack_a_line_end(command: Command, write: Write) -> None:
     options = ("--source", write("src", "x\ny\n"), "--feature", "X=command:printf '1\\n2\\n3'")
     assert command("score", write("list", LIST), *options)[1].count(b" X= ") == 3
@@ -64,16 +72,15 @@ def test_the_last_line_may_lack_a_line_end(command: Command, write: Write) -> No
     ],
 )
 def test_a_program_with_wrong_output_or_exit_status_is_an_error(
-    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+    command: Command, write: Write, until: Until, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     """The error is reported soon and no process is left."""
-    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
+    if "sleep" in text:
+        monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
     status, _, err = score(command, write, f"Mine=command:{text}")
     assert (status, f"feature 'command:{text}': " in err, message in err) == (2, True, True)
-    ends = time.monotonic() + 5
-    while left := [path for path in Path("/proc").glob("[0-9]*/environ") if "MARK_OF_THIS_TEST" in content(path)]:
-        assert time.monotonic() < ends, left
+    until(lambda: not any("MARK_OF_THIS_TEST" in content(path) for path in Path("/proc").glob("[0-9]*/environ")))
 
 
 @pytest.mark.parametrize("text", ["seq 3", "exec <&-; seq 3", "sleep 0.5; seq 3", "cut -c 1-0; seq 3; sleep 0.1"])
@@ -144,7 +151,8 @@ def test_a_forked_process_starts_its_own_program(write: Write) -> None:
     ],
 )
 def test_a_failure_of_a_running_program_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
+    if "sleep" in text:
+        monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     with pytest.raises(Fault, match=message):
         RunningProgram(text, quiet=True).ask(b"a\tb\na\tc\n\n", 2)
 
@@ -165,22 +173,32 @@ def test_leftover_lines_after_an_error_are_not_used_for_the_next_request() -> No
     ],
 )
 def test_output_or_exit_between_requests_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
+    if "sleep" in text:
+        monkeypatch.setattr("features.programs.TIMEOUT", 0.2)
     program = RunningProgram(text)
     assert program.ask(b"a\tb\n\n", 1) == ["1"]
-    time.sleep(0.5)
+    assert program._program and program._program.stdout
+    assert select.select([program._program.stdout], [], [], 60)[0]  # the output continues or ends
     with pytest.raises(Fault, match=message):
         program.ask(b"a\tb\n\n", 1)
 
 
 @pytest.mark.usefixtures("progress")
 def test_a_silent_program_gives_one_warning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The program stays silent until the warning was logged."""
     monkeypatch.setattr("features.programs.TIMEOUT", 0.1)
     monkeypatch.setattr("features.programs.SILENCE_TIMEOUT", 0.2)
-    program = RunningProgram("sleep 1; echo 1; sleep 5", name="my program")
-    assert program.ask(b"a\tb\n\n", 1) == ["1"]
+    warned = tmp_path / "warned"
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", lambda record: warned.touch())
+    program = RunningProgram(f"until [ -e {warned} ]; do sleep 0.1; done; sleep 1; echo 1", name="my program")
+    log.addHandler(handler)
+    try:
+        assert program.ask(b"a\tb\n\n", 1) == ["1"]
+    finally:
+        log.removeHandler(handler)
     assert capsys.readouterr().err.count("my program: no output for 0 s. The program must flush") == 1
 
 
@@ -205,6 +223,7 @@ def test_programs_end_with_the_command(
     until((tmp_path / "pids").exists)
     pids = (tmp_path / "pids").read_text().split()
     assert [is_running(pid) for pid in pids] == [True, True]
+    until(lambda: is_watched(pids[0]))
     process.send_signal(ended_by)
     process.wait(60)
     until(lambda: not any(is_running(pid) for pid in pids))

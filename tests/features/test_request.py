@@ -16,6 +16,7 @@ def test_requests_are_parsed() -> None:
         FeatureRequest("Length1", "length", ""),
         FeatureRequest("Length2", "length", ""),
     ]
+    assert [each.label for each in parse_requests(["length", "Length0=copied"])] == ["Length1", "Length0"]
 
 
 @pytest.mark.parametrize(

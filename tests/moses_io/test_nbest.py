@@ -193,7 +193,7 @@ def test_the_moses_output_must_have_one_line_per_sentence(tmp_path: Path, conten
     (tmp_path / "out").write_text(content)
     (tmp_path / "source").write_text("x\ny\n")
     with pytest.raises(InputError, match=message):
-        read_moses_output(str(tmp_path / "out"), str(tmp_path / "source"))
+        read_moses_output(str(tmp_path / "out")).check(2, str(tmp_path / "source"))
 
 
 def test_an_id_outside_the_moses_output_is_an_error(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ if __name__ == "__main__":
         start = (choose, (reranker, expected)) if how == "fork" else (choose_anew, (sys.argv[2], expected))
         processes = [multiprocessing.get_context(how).Process(target=start[0], args=start[1]) for _ in range(2)]
         [each.start() for each in processes]
-        [each.join(60) for each in processes]
+        [each.join(300) for each in processes]
         [each.kill() for each in processes]
         assert [each.exitcode for each in processes] == [0, 0], processes
 """

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from features.kinds.external import read_scores, read_values
+from features.feature import Sentence
+from features.kinds.external import lines_of, read_scores, read_values
 from features.request import parse_requests
 from features.table import packaged
 from moses_io.files.errors import InputError
@@ -118,6 +119,31 @@ def test_a_feature_class_in_a_python_file(command: Command, write: Write, monkey
     assert b"L= 1 As= 1" in out
     err = score(command, write, "X=letters_here:Nothing")[2]
     assert f"unknown feature 'letters_here:Nothing': {folder}/letters_here.py has no class 'Nothing'" in err
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ("[['1'], ['2'], ['3']]", r"\(3, 1\) of <U1"),
+        ("[[1], [None], [3]]", r"\(3, 1\) of object"),
+        ("[1, 2, 3]", r"\(3,\) of int64"),
+        ("[[1], [2]]", r"\(2, 1\) of int64"),
+    ],
+)
+def test_wrong_values_of_a_feature_class_are_errors(
+    command: Command, write: Write, monkeypatch: pytest.MonkeyPatch, values: str, found: str
+) -> None:
+    returned = f"np.array({values})"
+    text = re.sub(r"np\.array\(.*\)", lambda _: returned, MODULE)
+    monkeypatch.chdir(write("letters_wrong.py", text).parent)
+    monkeypatch.delitem(sys.modules, "letters_wrong", raising=False)
+    status, _, err = score(command, write, "letters_wrong:Letters")
+    expected = r"expected an array of \(3, values\) numbers, one row per candidate, found "
+    assert status == 2 and re.search(f"feature 'Letters0': {expected}{found}$", err), err
+
+
+def test_a_program_gets_a_space_for_a_tab_in_a_candidate() -> None:
+    assert lines_of(Sentence(0, ("x",), (("a\tb", "c"), ("d",)))) == "x\ta b c\nx\td\n"
 
 
 @pytest.mark.parametrize(

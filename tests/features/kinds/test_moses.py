@@ -7,7 +7,10 @@ import pytest
 
 from features.feature import Resources
 from features.kinds.moses import Rest
-from moses_io.weights import read_weights
+from moses_io.nbest import read_hypotheses
+from moses_io.weights import read_weight_file, read_weights, weighted
+from rerank.linear.candidates import FeatureSpace
+from rerank.linear.weights import match_initial_weights
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
@@ -40,6 +43,25 @@ def test_features_without_a_weight_do_not_change_rest(command: Command, write: W
     status, out, _ = command("score", nbest, "--source", write("src", "x\n"), "--feature", feature)
     first, second, _ = out.decode().split("\n")
     assert (status, " Rest= -100 " in first, " Rest= 0 " in second) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "feature", "total"),
+    [
+        ("[feature]\nPhrasePenalty name=X\n[weight]\nL= 0.5\n", "X= 2", "0"),  # without a weight, Moses uses 1
+        ("[weight]\nL= 0.5\nUnknownWordPenalty0= 1\n", "UnknownWordPenalty0= -100", "-102"),
+    ],
+)
+def test_rest_and_initial_weights_restore_the_total(
+    command: Command, write: Write, lines: str, feature: str, total: str
+) -> None:
+    """Both use the same weights for features whose weights do not stand in the file as those of tuneable features."""
+    ini, nbest = write("moses.ini", lines), write("list", f"0 ||| a ||| L= -4 {feature} ||| {total}\n")
+    scored = command("score", nbest, "--source", write("src", "x\n"), "--feature", f"Rest=rest:{ini}")[1]
+    (line,) = read_hypotheses(str(write("scored", scored)))
+    space = FeatureSpace(tuple((name, len(values)) for name, values in line.dense))
+    weights = match_initial_weights(read_weight_file(str(ini)), space)
+    assert sum(weighted(line, weights).values()) == float(total)
 
 
 def test_tuners_keep_the_weight_of_rest_at_1(command: Command, write: Write) -> None:

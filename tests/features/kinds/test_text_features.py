@@ -10,7 +10,7 @@ import pytest
 from features.arrays import Array
 from features.feature import Resources, Sentence
 from features.feature_set import FeatureSet
-from features.kinds.lexical import MIN_PROBABILITY, NULL, model1
+from features.kinds.lexical import MIN_PROBABILITY, model1
 from features.request import FeatureRequest
 from features.sentences import TokenPairs
 from features.translation_table import estimate_words
@@ -94,8 +94,10 @@ def test_length_ratio_by_hand(tmp_path: Path) -> None:
     for row, ratio in zip(rest, (5 / 5, 6 / 3, 2 / 3), strict=True):
         error = (math.log(ratio) - mean) ** 2 / mean**2
         assert row[1] == pytest.approx(-0.5 * (error + math.log(2 * math.pi * mean**2)))
+    for name, line in (("7s", "a\n"), ("7t", "a b\n")):
+        (tmp_path / name).write_text(line * 7)
     with pytest.raises(InputError, match="all pairs have the same length ratio"):
-        values("length", f"{tmp_path / 's'},{tmp_path / 's'}")
+        values("length", f"{tmp_path / '7s'},{tmp_path / '7t'}")
     with pytest.raises(InputError, match="expected length:SOURCE,TARGET"):
         values("length", "one")
 
@@ -131,7 +133,7 @@ def test_tabs_in_a_corpus_separate_words(tmp_path: Path, kind: str) -> None:
 def test_ibm_model_1_equals_a_plain_implementation_of_em(tmp_path: Path) -> None:
     """The corpus is das Haus / the house, das Buch / the book, ein Buch / a book."""
     pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
-    table = estimate_words(TokenPairs.of((left.split(" "), right.split(" ")) for left, right in pairs), NULL)
+    table = estimate_words(TokenPairs.of((left.split(" "), right.split(" ")) for left, right in pairs))
     slow: dict[tuple[str, str], float] = {}
     for _ in range(5):
         counts: dict[tuple[str, str], float] = {}

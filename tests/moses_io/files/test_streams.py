@@ -154,6 +154,19 @@ def test_removal_between_creation_and_lock(tmp_path: Path, monkeypatch: pytest.M
     assert target.read_bytes() == b"whole"
 
 
+def test_removal_before_the_file_replaces_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, replace = tmp_path / "out", os.replace
+
+    def remove_and_replace(source: Path, destination: Path) -> None:
+        remove_temporaries(target)
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", remove_and_replace)
+    with open_output(str(target)) as stream:
+        stream.write(b"whole")
+    assert target.read_bytes() == b"whole"
+
+
 def test_removal_spares_a_file_that_a_library_writes(tmp_path: Path) -> None:
     with replacing(tmp_path / "out") as temporary:
         temporary.write_bytes(b"whole")

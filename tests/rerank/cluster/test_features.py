@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,7 +121,9 @@ def test_candidates_are_verified_by_workers(
     assert err.splitlines()[-1].startswith("A: 5 candidates scored one by one differ by at most ")
 
 
-def test_auto_starts_a_cluster_that_ends_with_the_command(folder: Path) -> None:
+def test_auto_starts_a_cluster_that_ends_with_the_command(
+    folder: Path, until: Callable[[Callable[[], bool]], None]
+) -> None:
     """Ray writes nothing to stdout, and none of its processes remain."""
     arguments = ("score", "dev.nbest", "--source", "dev.de", "--feature", "length")
     command = (sys.executable, "-m", "rerank.cli", *arguments)
@@ -137,12 +138,7 @@ def test_auto_starts_a_cluster_that_ends_with_the_command(folder: Path) -> None:
         first, *others = by_cluster.stderr.decode().splitlines()
         assert re.fullmatch(r"ray: up to \d+ workers? with \d+ threads? each", first)
         assert [line for line in others if not line.startswith("score: ")] == alone.stderr.decode().splitlines()
-        for _ in range(100):
-            left = [path for path in Path("/proc").glob("[0-9]*") if belongs_to(path, directory)]
-            if not left:
-                break
-            time.sleep(0.1)
-        assert left == []
+        until(lambda: not any(belongs_to(path, directory) for path in Path("/proc").glob("[0-9]*")))
 
 
 def belongs_to(process: Path, directory: str) -> bool:

@@ -1,6 +1,8 @@
 """Training and stages on a cluster give the results of local workers, even if workers die."""
 
+import contextlib
 import os
+import shutil
 import signal
 import threading
 import time
@@ -16,6 +18,7 @@ from moses_io.files.streams import open_output
 from rerank.experiment.workers import TERMINATION_TIMEOUT, do_all, workers
 
 Command = Callable[..., tuple[int, bytes, str]]
+Until = Callable[[Callable[[], bool]], None]
 
 pytestmark = pytest.mark.slow
 
@@ -93,36 +96,48 @@ def test_errors_contain_the_name_of_the_task(tmp_path: Path, cluster: str, capfd
     assert "a fault of ours" in capfd.readouterr().err
 
 
-def test_running_tasks_stop_at_the_end_of_the_block(tmp_path: Path, cluster: str) -> None:
+def test_running_tasks_stop_at_the_end_of_the_block(tmp_path: Path, cluster: str, until: Until) -> None:
     """The task stops itself at once."""
-    with workers(2, cluster) as pool, pytest.raises(InputError, match=r"^bad: no such thing$"):
+    with workers(2, cluster) as pool:
         pool.start("long", partial(linger, tmp_path))
-        while not (tmp_path / "begun").exists():
-            time.sleep(0.05)
+        until((tmp_path / "begun").exists)
         pool.start("bad", partial(fail, "no such thing"))
+        with pytest.raises(InputError, match=r"^bad: no such thing$"):
+            pool.wait()
         begun = time.monotonic()
-        pool.wait()
     assert time.monotonic() - begun < TERMINATION_TIMEOUT
     names = {path.name for path in tmp_path.iterdir()}
     # Temporary files are removed by the next run.
     assert {name for name in names if not name.endswith(".temporary")} == {"begun"}
 
 
-def kill_when(ready: Callable[[], bool], killed: list[int]) -> threading.Thread:
-    """Kill one worker as soon as the condition holds."""
+def with_a_killed_worker(command: Command, pattern: str, *arguments: object) -> str:
+    """Run a command, kill one of its workers as soon as a file of this pattern exists, and return its messages.
 
-    def look() -> None:
-        for _ in range(2400):
-            working = [path for path in Path("/proc").glob("[0-9]*") if is_working(path)]
-            if working and ready():
+    If no worker was found in time, all is repeated.
+    """
+    for _ in range(5):
+        shutil.rmtree("work", ignore_errors=True)
+        killed, ended = list[int](), threading.Event()
+        thread = threading.Thread(target=kill_one, args=(Path.cwd(), pattern, killed, ended))
+        thread.start()
+        status, _, err = command(*arguments)
+        ended.set()
+        thread.join()
+        assert status == 0, err
+        if killed:
+            return err
+    raise AssertionError("no worker was killed")
+
+
+def kill_one(folder: Path, pattern: str, killed: list[int], ended: threading.Event) -> None:
+    while not ended.is_set() and not killed:
+        working = [path for path in Path("/proc").glob("[0-9]*") if is_working(path)]
+        if working and any(folder.glob(pattern)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(working[0].name), signal.SIGKILL)
                 killed.append(int(working[0].name))
-                os.kill(killed[0], signal.SIGKILL)
-                return
-            time.sleep(0.05)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    return thread
+        time.sleep(0.05)
 
 
 def is_working(process: Path) -> bool:
@@ -159,21 +174,14 @@ def results(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in names.items() if not name.endswith(timed)}
 
 
-@pytest.mark.usefixtures("one_thread")
-def test_run_with_a_killed_worker_equals_a_local_run(command: Command, folder: Path, cluster: str) -> None:
+@pytest.mark.usefixtures("one_thread", "folder")
+def test_run_with_a_killed_worker_equals_a_local_run(command: Command, cluster: str) -> None:
     """The worker is killed during a training."""
     Path("experiment.toml").write_text(EXPERIMENT)
     assert command("run", "experiment.toml", "--jobs", 1, "--device", "cpu")[0] == 0
     Path("work").rename("alone")
-    killed: list[int] = []
-
-    def one_trains() -> bool:
-        return any(folder.glob("work/models/.*/*/training.safetensors"))
-
-    killer = kill_when(one_trains, killed)
-    status, _, err = command("run", "experiment.toml", "--ray", cluster, "--device", "cpu")
-    killer.join()
-    assert (status, len(killed)) == (0, 1), err
+    run = ("run", "experiment.toml", "--ray", cluster, "--device", "cpu")
+    err = with_a_killed_worker(command, "work/models/.*/*/training.safetensors", *run)
     assert results(Path("work")) == results(Path("alone"))
     assert "train forward: epoch 6" in err
 
@@ -191,18 +199,14 @@ def test_train_on_a_cluster_equals_a_local_training(command: Command, folder: Pa
     assert "the folder is not empty" in err.splitlines()[-1]
 
 
-@pytest.mark.usefixtures("one_thread")
-def test_study_with_a_killed_worker_equals_a_local_study(command: Command, folder: Path, cluster: str) -> None:
+@pytest.mark.usefixtures("one_thread", "folder")
+def test_study_with_a_killed_worker_equals_a_local_study(command: Command, cluster: str) -> None:
     """The study has no models. Training on a cluster is tested above."""
     files, tuning = EXPERIMENT.partition("[models]")[0], EXPERIMENT.partition("[tuning]")[2]
     Path("study.toml").write_text(f'{files}[features]\nLen = "length"\n\n[tuning]{tuning}\n[study]\nseeds = 2\n')
     assert command("study", "study.toml", "--jobs", 1)[0] == 0
     Path("work").rename("alone")
-    killed: list[int] = []
-    killer = kill_when(lambda: any(folder.glob("work/*/seed-*/*/dev.nbest.gz")), killed)
-    status, _, err = command("study", "study.toml", "--ray", cluster)
-    killer.join()
-    assert (status, len(killed)) == (0, 1), err
+    with_a_killed_worker(command, "work/*/seed-*/*/dev.nbest.gz", "study", "study.toml", "--ray", cluster)
     made, expected = results(Path("work")), results(Path("alone"))
     assert made == expected
     assert any(name.endswith("weights.ini") for name in made) and "study.json" in made

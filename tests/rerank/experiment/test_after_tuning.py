@@ -105,7 +105,7 @@ def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT)
     (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
     status, out, err = command("run", folder / "experiment.toml")
     assert status == 0, err
-    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?:, [^,]* left in total)?$", err, re.MULTILINE)
+    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?: \(about [^)]*\))?(?:, [^,]* left in total)?$", err, re.MULTILINE)
     return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
 
 

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from multiprocessing import active_children
 from multiprocessing.context import SpawnProcess
@@ -14,6 +15,8 @@ from features.progress import Done, log, progress_bar
 from moses_io.files.errors import InputError
 from moses_io.files.streams import open_output
 from rerank.experiment.workers import Workers, _share, cores, do_all, jobs_for
+
+Until = Callable[[Callable[[], bool]], None]
 
 
 def meet(mine: Path, other: Path) -> None:
@@ -72,17 +75,6 @@ def lingering(folder: Path) -> int:
     return int((folder / "begun").read_text())
 
 
-def has_ended(process: int) -> bool:
-    for _ in range(200):
-        try:
-            if Path(f"/proc/{process}/stat").read_text().split()[2] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.usefixtures("progress")
 def test_two_processes_run_at_a_time(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -114,13 +106,15 @@ def test_one_job_runs_in_this_process(capfd: pytest.CaptureFixture[str]) -> None
     assert (done, capfd.readouterr().err) == ([1, 2], "a\nb\n")
 
 
-def test_a_failure_ends_the_other_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_ends_the_other_processes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], until: Until, is_running: Callable[[str], bool]
+) -> None:
     with Workers(2) as workers, pytest.raises(InputError, match=r"^bad: no such thing$"):
         workers.start("long", partial(linger, tmp_path))
         process = lingering(tmp_path)
         workers.start("bad", partial(fail, "no such thing"))
         workers.wait()
-    assert has_ended(process)
+    until(lambda: not is_running(str(process)))
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
     with pytest.raises(InputError, match=r"^long: x{10000}$"):
         do_all({"long": partial(fail, "x" * 200_000)}, 2)
@@ -183,7 +177,7 @@ def test_an_interrupt_during_the_start_of_a_process_ends_it(tmp_path: Path, monk
     assert not active_children()
 
 
-def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
+def test_workers_end_when_the_parent_is_killed(tmp_path: Path, until: Until, is_running: Callable[[str], bool]) -> None:
     code = (
         "from functools import partial; from pathlib import Path; from rerank.experiment.workers import do_all\n"
         "from tests.rerank.experiment.test_workers import linger\n"
@@ -194,7 +188,7 @@ def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, str(tmp_path / "main.py")], env=environment) as parent:
         process = lingering(tmp_path)
         parent.kill()
-    assert has_ended(process)
+    until(lambda: not is_running(str(process)))
 
 
 def test_shares_of_cores_and_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

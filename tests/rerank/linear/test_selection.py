@@ -1,4 +1,5 @@
 import io
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,21 @@ def test_one_output_line_per_source_sentence(command: Command, write: Write) -> 
     assert (status, "has 1 line, there are 3 source sentences" in err) == (2, True)
     status, _, err = command("rerank", nbest, "--weights", weights, "--sentences", 1, "--on-missing", "blank")
     assert (status, "sentence 1 is beyond the source, which has 1 line" in err) == (2, True)
+    status, _, err = command("rerank", nbest, "--weights", weights, "--on-missing", short)
+    assert (status, "sentence 1 is beyond the file of --on-missing, which has 1 line" in err) == (2, True)
+
+
+def test_the_source_is_read_once(command: Command, write: Write) -> None:
+    """A pipe can be read only once."""
+    files = (write("list", "0 ||| a ||| L= 1 ||| 0\n1 ||| b ||| L= 1 ||| 0\n"), "--weights", write("w", "L= 1\n"))
+    output = ("--moses-output", write("out", "a\nb\n"))
+    for arguments in (("rerank", *files), ("explain", *files, "--sentence", 1)):
+        reader, writer = os.pipe()
+        os.write(writer, b"x\ny\n")
+        os.close(writer)
+        status, _, err = command(*arguments, *output, "--source", f"/dev/fd/{reader}")
+        os.close(reader)
+        assert status == 0, err
 
 
 def test_a_gap_does_not_shift_the_output(command: Command, write: Write) -> None:

@@ -79,6 +79,11 @@ def test_report_options_with_regroup_are_errors(option: str, command: Command, w
     assert status == 2 and f"{option} is for the report, which --regroup does not make" in err
 
 
+def test_regroup_of_an_empty_list_is_an_error(command: Command, write: Write, tmp_path: Path) -> None:
+    status, _, err = command("validate", write("list", ""), "--regroup", "--output", tmp_path / "out")
+    assert (status, "list: the list is empty" in err, (tmp_path / "out").exists()) == (2, True, False)
+
+
 def test_regroup_prints_the_number_of_scattered_sentences(command: Command, write: Write) -> None:
     nbest = write("list", "0 ||| a ||| L= 1\n1 ||| b ||| L= 1\n0 ||| c ||| L= 1\n")
     assert "were not adjacent: 1\n" in command("validate", nbest, "--regroup")[2]
@@ -110,6 +115,7 @@ def test_a_repeated_id_outside_a_short_source(command: Command, write: Write) ->
     status, out, _ = command("validate", write("list", "".join(lines)), "--source", write("source", "x\ny\n"))
     assert status == 2
     assert b"list:2: sentence 3 is beyond" in out and b"list:5: sentence 3 occurs again after other sentences" in out
+    assert b"candidates: 6 " in out
 
 
 def test_empty_lines_are_a_warning(command: Command, write: Write) -> None:

@@ -26,7 +26,8 @@ CELLS = [f"{size}/seed-{seed}/{system}" for size in (60, 120) for seed in (1, 2)
 
 def done(err: str) -> list[str]:
     """Return the stages of the study that ran, without the stages inside cells."""
-    stages = re.findall(r"^\[\d+/\d+\] ((?:cut|train|measure|run|compare) \d.*?)(?:, [^,]* left in total)?$", err, re.M)
+    begun = r"^\[\d+/\d+\] ((?:cut|train|measure|run|compare) \d.*?)"
+    stages = re.findall(begun + r"(?: \(about [^)]*\))?(?:, [^,]* left in total)?$", err, re.MULTILINE)
     return [stage for stage in stages if not stage.endswith(": up to date")]
 
 
