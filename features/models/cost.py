@@ -28,6 +28,9 @@ LEXICON = 2e-7
 SUBWORDS = 1.35
 """Assumed subwords per word. Measured with 4,000 subwords of 30,000 to 230,000 sentence pairs: 1.1 to 1.6."""
 
+ADDITIVE = ("additive", "concat")
+"""Attention scores that project keys and queries to `attention_size`."""
+
 _GATES = {"lstm": 4, "gru": 3}
 """Matrices of a recurrent cell. Other cells have one."""
 
@@ -100,7 +103,7 @@ def multiply_adds(architecture: Architecture, vocabulary: int) -> tuple[int, int
         return source, a.decoder_layers * (6 * hidden**2 + feedforward) + softmax
     gates = _GATES.get(a.cell, 1)
     inputs = embedding + (a.encoder_layers - 1) * annotation
-    key_size, query_size = (a.attention_size, a.attention_size) if a.attention_score == "additive" else (hidden, 0)
+    key_size, query_size = (a.attention_size, a.attention_size) if a.attention_score in ADDITIVE else (hidden, 0)
     source = annotation * gates * (inputs + a.encoder_layers * hidden) + annotation * key_size
     # `attend-after` without input feeding reads no context. For the other decoders this is an upper limit.
     additional = 0 if a.decoder == "attend-after" and a.input_feeding == "none" else annotation
@@ -199,7 +202,9 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
     positions = _positions(training, corpus)
     layers = (architecture.encoder_layers, architecture.decoder_layers)
     tokens = sum(count * tokens for count, tokens in zip(layers, positions, strict=True))
-    seconds = TRAIN * _products(model, corpus) + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
+    source, target = corpus
+    products = model.source * source.words + model.target * (target.words + target.lines)
+    seconds = TRAIN * products + (RECURRENT if architecture.recurrent else TRANSFORMER) * tokens
     if architecture.recurrent and not architecture.runs_at_once:
         seconds += STEP * _batches(training, corpus) * sum(positions) / max(1, corpus[0].lines)
     return (2 if training.r_drop else 1) * seconds
@@ -207,7 +212,8 @@ def epoch_seconds(request: TrainingRequest, corpus: CorpusSize) -> float:
 
 def forward_seconds(request: TrainingRequest, texts: CorpusSize) -> float:
     """Return the seconds of a core in which a model scores texts, whose sizes are like those of its training texts."""
-    return FORWARD * _products(products_of(*request.resolve(), texts), texts)
+    source, target = texts
+    return products_of(*request.resolve(), texts).seconds(source.words, target.words + target.lines)
 
 
 def _positions(training: Training, corpus: CorpusSize) -> list[float]:
@@ -219,9 +225,3 @@ def _batches(training: Training, corpus: CorpusSize) -> float:
     """Return the number of batches of an epoch."""
     target = _positions(training, corpus)[1]
     return target / training.batch_tokens if training.batch_tokens else corpus[0].lines / training.batch_size
-
-
-def _products(model: Products, texts: CorpusSize) -> float:
-    """Return the multiplications in one pass over a text and its translation."""
-    source, target = texts
-    return model.source * source.words + model.target * (target.words + target.lines)

@@ -20,6 +20,9 @@ Result = TypeVar("Result")
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of glibc's malloc.h
 
+_NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
+"""Parts of messages about failed allocations without a type of their own: of a CPU, CUDA, and cuBLAS or cuDNN."""
+
 
 # Use one thread after a fork, because OpenMP would wait forever for the threads of the parent.
 os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
@@ -48,7 +51,9 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not available:
         raise InputError("--device cuda: torch sees no GPU here. Use auto or cpu")
     if name != "cpu" and available:
-        torch.backends.cudnn.allow_tf32 = False  # TF32 would round float32 to 10 bits in recurrent cells
+        # TF32 would round float32 to 10 bits: in recurrent layers, and in products if the environment asks for it.
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = False
         return torch.device("cuda")
     _keep_freed_memory()
     return torch.device("cpu")
@@ -69,8 +74,9 @@ def memory_of(device: torch.device) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether an error is a failed allocation of torch or Python."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+    """Return whether an error is a failed allocation of torch, CUDA or Python."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or any(message in str(error) for message in _NO_MEMORY)
 
 
 def process_in_parts(
@@ -104,12 +110,13 @@ def within_memory(advice: str) -> Iterator[None]:
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Return whether bfloat16 products are faster on a device: on a GPU, and on x86 processors that support them.
+    """Return whether a device has bfloat16 products: GPUs of compute capability 8 or more, and some x86 processors.
 
-    Return False for a CPU if torch has no `torch.cpu.get_capabilities`, because support cannot be detected.
+    Return False for a CPU whose support torch cannot detect (no `torch.cpu.get_capabilities`).
     """
     if device.type == "cuda":
-        return True
+        supported: bool = torch.cuda.is_bf16_supported(including_emulation=False)
+        return supported
     capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
 

@@ -13,7 +13,7 @@ from moses_io.files.errors import InputError, nearest
 class Architecture:
     """The parts of an encoder-decoder, which are rows of tables in `features.models.tables`, and its sizes."""
 
-    cell: str = "lstm"  # recurrent cell of encoder and decoder
+    cell: str = "lstm"  # recurrent cell of encoder, decoder and the attention term `memory`
     encoder: str = "bidirectional"  # or `unidirectional` (annotations come from its top layer), `transformer`
     reverse_source: bool = False  # read the source from its last word, while positions keep their numbers
     initial_state: str = "zero"  # initial states of the encoder, `zero` or `learned`
@@ -67,7 +67,7 @@ class Architecture:
 
     @property
     def runs_at_once(self) -> bool:
-        """Whether training runs the decoder without a loop over its steps, with fused recurrent layers."""
+        """Whether training computes all steps of the decoder at once, without a loop over them."""
         if self.decoder == "attend-after":
             return self.input_feeding == "none" and self.attends_at_once
         return self.decoder != "attend-first"
@@ -89,7 +89,7 @@ class Training:
     decay_interval: int = 1  # epochs between halvings
     init_range: float = 0.0  # uniform initial weights in ±`init_range` (0: initialization of each layer)
     clip_norm: float = 1.0  # maximum norm of the gradient
-    dropout: float = 0.3  # on inputs of recurrent layers, of the softmax, and on outputs of a transformer's sublayers
+    dropout: float = 0.3  # of the inputs of recurrent layers and the softmax, or in a transformer of all layers
     label_smoothing: float = 0.0  # probability that label smoothing distributes over all words
     agreement_weight: float = 1.0  # weight of the trace bonus if both directions are trained together
     average_checkpoints: int = 0  # last checkpoints (one for each epoch) to average, used if better on dev (0: off)

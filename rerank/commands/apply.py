@@ -19,9 +19,9 @@ EXAMPLES = """\
   moses -f moses.ini -n-best-list - 100 distinct < news.de | \\
       moses-rerank apply work/reranker --source news.de --batch-size 1
 
-A reranker is a folder that `run` or `retune` has made. The output has one line per source sentence. Each batch is
-written as soon as it is complete. A sentence is complete when the first line of the next sentence arrives. The source
-may also be a pipe, or a file that grows together with the list."""
+A reranker is a folder that `run` or `retune` has made. The output has one line per source sentence. On stdout, each
+batch appears as soon as it is complete. A file of --output appears at the end. A sentence is complete when the first
+line of the next sentence arrives. The source may also be a pipe, or a file that grows together with the list."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

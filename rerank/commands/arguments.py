@@ -85,9 +85,9 @@ def add_confidence(parser: argparse.ArgumentParser) -> Container:
     _, read, write = declarers(group)
     write(
         "--confidence",
-        help="additional output, one line per source sentence: expected score of the translation in the tuning metric "
-        "(0 to 100), a tab, and the probability that the translation is better than Moses' (empty if both are equal or "
-        "Moses' translation is not in the list)",
+        help="additional output, one line per source sentence: expected score of the translation (0 to 100, in the "
+        "metric of the key confidence, by default the tuning metric), a tab, and the probability that the translation "
+        "is better than Moses' (empty if both are equal or Moses' translation is not in the list)",
     )
     add_moses_output(read)
     return group
@@ -175,7 +175,7 @@ def read_jobs(arguments: argparse.Namespace, models: int) -> int:
     from rerank.experiment.workers import jobs_for
 
     jobs: int | None = arguments.jobs
-    return jobs or jobs_for(models, arguments.device, vars(arguments).get("ray", ""))
+    return jobs or jobs_for(models, arguments.device, arguments.ray)
 
 
 def add_allow_code(parser: Container, file: str) -> None:

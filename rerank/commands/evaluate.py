@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     systems = {path: path for path in arguments.systems}
     if len(systems) != len(arguments.systems):
-        raise InputError("a system is named twice")
+        twice = next(path for path in systems if arguments.systems.count(path) > 1)
+        raise InputError(f"{twice} is named twice")
     filters = Filters(arguments.filter)
     evaluation = evaluate_files(systems, arguments.reference, arguments.nbest, filters, arguments.tokenize)
     show(json.dumps(evaluation.as_json(), indent=2).split("\n") if arguments.json else table(evaluation))

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from moses_io.files.errors import InputError, counted
+from moses_io.files.streams import name_of
 from rerank.commands.arguments import add_moses_output, declarers, positive_number, whole_number
 
 HELP = "compare two candidates of a sentence, feature by feature"
@@ -66,5 +67,5 @@ def run(arguments: argparse.Namespace) -> None:
 def _line(lines: Sequence[str], path: str, sentence: int) -> str:
     """Return the line of a sentence. Raise `InputError`, with the path, if it does not exist."""
     if sentence >= len(lines):
-        raise InputError(f"{path} has {counted(len(lines), 'line')}, there is no sentence {sentence}")
+        raise InputError(f"{name_of(path)} has {counted(len(lines), 'line')}, there is no sentence {sentence}")
     return lines[sentence]

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "bleu+chrf:0.7,0.3 (default: bleu)",
     )
     add_filter(add)
-    add("--seed", type=whole_number, metavar="N", help="random seed, not used by --tuner expected (default: 1)")
+    add("--seed", type=whole_number, metavar="N", help="random seed, not for --tuner expected (default: 1)")
     add(
         "--folds",
         type=whole_number,

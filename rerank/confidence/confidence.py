@@ -13,7 +13,7 @@ from features.progress import log
 from moses_io.files.errors import InputError, at, counted, shown
 from moses_io.files.json_files import read_json, record_of, write_json
 from moses_io.nbest import SentenceList
-from moses_io.weights import names_of_values, read_weights
+from moses_io.weights import Weights, names_of_values
 from rerank.confidence.predictors import FeatureUnits, Predictors, predictors
 from rerank.confidence.regression import SIGNATURE, BoostedSteps, Regression, probabilities
 from rerank.linear.ranking import Estimate, Ranking
@@ -317,22 +317,23 @@ def _with_names_of_values(file: _File) -> _File:
     return replace(file, quality=quality, helped=helped, best_predictor=renamed(file.best_predictor))
 
 
-def read_estimator(path: str, weights: str, moses_output: bool) -> Confidence:
+def read_estimator(path: str, weights: Weights, name: str, moses_output: bool) -> Confidence:
     """Read confidence that was fitted for the choices of given weights.
 
     Warn if it was fitted with Moses' output and none is given for this list.
 
     Args:
         path: file of the confidence model.
-        weights: weight file.
+        weights: the weights.
+        name: path of their file, for messages.
         moses_output: whether Moses' output of the list is given.
 
     Raises:
         InputError: the file cannot be read, or was fitted for other weights.
     """
     confidence = read_confidence(path)
-    if confidence.weights != fingerprint(read_weights(weights)):
-        raise InputError(f"{path}: fitted for other weights than the ones in {weights}")
+    if confidence.weights != fingerprint(weights):
+        raise InputError(f"{path}: fitted for other weights than the ones in {name}")
     if confidence.moses_output and not moses_output:
         instead = "The candidate with the highest total score is used as Moses' choice"
         log.warning(f"{path}: fitted with Moses' output, which is not given for this list (--moses-output). {instead}")

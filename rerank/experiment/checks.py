@@ -31,6 +31,7 @@ from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
 from rerank.lists.scoring import WholeSources, check_labels, score_list
 from rerank.systems.translations import indicators
+from rerank.tuners.table import AUTO
 from rerank.tuning.folds import FOLDS, check_folds
 
 
@@ -152,6 +153,8 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
     if files == experiment.dev and not read:
         with at(f"{files.nbest}: "):
             check_folds(min(folds or FOLDS, count), count)
+            if experiment.tuning.tuning.tuner == AUTO and not experiment.selection and count < 3:
+                raise InputError(f"{AUTO} needs at least 3 sentences, found {count}")
 
 
 def _check_total(sentence_list: SentenceList, labels: Sequence[str]) -> None:

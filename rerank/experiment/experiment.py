@@ -52,7 +52,7 @@ class Unplanned:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment file. Paths are absolute, or relative to the folder of the file.
+    """An experiment file. All paths are absolute.
 
     Attributes:
         train: corpus that models are trained on.

@@ -300,6 +300,8 @@ def _tuning(values: dict[str, Any], new: bool, choosing: bool) -> TuningEntry:
         tuning, fold_settings = make_tuning(settings), FoldSettings(folds=folds, fallback=fallback, ablate=ablate)
         if choosing and tuning.tuner != AUTO:
             raise InputError(f"tuner: {tuning.tuner} does not use the list of [{SELECTION}], only {AUTO} does")
+        if tuning.tuner == AUTO and folds == 2 and not choosing:
+            raise InputError(f"folds: {AUTO} needs at least 3 without [{SELECTION}], found 2")
         confidence = tuning.metric if confidence is None else confidence
         with at("confidence: "):
             Metric(confidence)

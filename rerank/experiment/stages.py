@@ -204,7 +204,8 @@ class _Record:
 
     def owns(self, stage: Stage, path: str) -> bool:
         """Return whether this or an earlier run has written an output of a stage, or has begun to."""
-        if stage.name in self._stages:
+        entry = self._stages.get(stage.name)
+        if entry is not None and not _paths(entry):  # the record of an earlier version has no paths
             return True
         relative = self._relative(path)
         return any(relative in _paths(entry) for entry in self._stages.values())

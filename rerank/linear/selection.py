@@ -13,11 +13,12 @@ from moses_io.files.text import encode
 from moses_io.hypothesis import with_total
 from moses_io.list_end import ListEnd
 from moses_io.nbest import MosesOutput, SentenceList, read_nbest
+from moses_io.weights import Weights
 from rerank import __version__
 from rerank.linear.mbr import expected_chrf
 from rerank.linear.missing import Replacements, complete
 from rerank.linear.ranking import Estimator, LinearModel, Ranking, rankings
-from rerank.linear.weights import fingerprint, load_weights
+from rerank.linear.weights import fingerprint
 
 
 @dataclass(frozen=True)
@@ -39,28 +40,29 @@ class Outputs:
 
 def choose_by_weights(
     nbest: str,
-    weights: str,
+    weights: Weights,
+    name: str,
     replacements: Replacements,
     outputs: Outputs,
     estimator: Estimator | None = None,
     moses_output: MosesOutput | None = None,
     mbr_scale: float | None = None,
 ) -> None:
-    """Write the best candidate of each sentence under the weights in a file.
+    """Write the best candidate of each sentence under the weights.
 
     Args:
         nbest: path of the list.
-        weights: path of the weight file.
+        weights: the weights.
+        name: path of their file, for messages.
         replacements: lines for sentences without candidates.
         outputs: output paths.
         estimator: estimates the quality of each choice.
         moses_output: the decoder's own output, with which estimates compare the choice.
         mbr_scale: choose by expected chrF, see `expected_chrf`.
     """
-    by_name = load_weights(weights)
-    model = LinearModel(by_name, weights)
+    model = LinearModel(weights, name)
     mbr = "" if mbr_scale is None else f"|mbr:chrf|scale:{mbr_scale:g}"
-    log.info(f"signature: linear|weights:{fingerprint(by_name)}{mbr}|version:{__version__}")
+    log.info(f"signature: linear|weights:{fingerprint(weights)}{mbr}|version:{__version__}")
     lists = _read(nbest, replacements, outputs.text)
     if moses_output:
         lists = moses_output.add_to(lists)

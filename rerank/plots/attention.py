@@ -16,6 +16,7 @@ from features.models.folder import load_model
 from features.models.scoring.pairs import SentencePair
 from moses_io.alignment import Alignment, read_alignments
 from moses_io.files.errors import InputError, counted
+from moses_io.files.streams import name_of
 from moses_io.files.text import check_markup, read_parallel, tokens
 from rerank.plots.canvas import COLOURS, canvas, label, names
 
@@ -48,11 +49,11 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
     lines = read_parallel(source, target)
     pairs = [(tuple(tokens(one)), tuple(tokens(other))) for one, other in lines]
     if sentence >= len(pairs):
-        raise InputError(f"{source} has {counted(len(pairs), 'line')}, there is no sentence {sentence}")
+        raise InputError(f"{name_of(source)} has {counted(len(pairs), 'line')}, there is no sentence {sentence}")
     check_markup(source, [lines[sentence][0]], sentence + 1)
     for path, words in zip((source, target), pairs[sentence], strict=True):
         if not words:
-            raise InputError(f"{path}:{sentence + 1}: expected words to attend to, found none")
+            raise InputError(f"{name_of(path)}:{sentence + 1}: expected words to attend to, found none")
     if not alignments:
         return pairs[sentence], frozenset()
     source_lengths, target_lengths = ([len(pair[side]) for pair in pairs] for side in (0, 1))

@@ -154,13 +154,10 @@ def ngram_changes(references: Sequence[Sequence[str]], before: Sequence[str], af
         matches_before, matches_after = (count_ngrams(tokens(line)) & max_counts for line in (one, other))
         old.update(matches_before)
         new.update(matches_after)
-        for examples, gained in (
-            ((rises, matches_after - matches_before), (falls, matches_before - matches_after))
-            if matches_before != matches_after
-            else ()
-        ):
-            for ngram in gained:
-                examples.setdefault(ngram, sentence)
+        for ngram in matches_after - matches_before:
+            rises.setdefault(ngram, sentence)
+        for ngram in matches_before - matches_after:
+            falls.setdefault(ngram, sentence)
     return NgramChanges(len(before), won=_first(old, new, rises, 1), lost=_first(old, new, falls, -1))
 
 

@@ -135,7 +135,7 @@ class ListLookup:
     def __init__(self, references: Sequence[Sequence[str]], systems: Systems) -> None:
         if references:
             check_lengths(systems, references)
-        self.size = len([*references, *systems.values()][0])
+        self.size = len(references[0] if references else next(iter(systems.values())))
         self._systems = systems
         self.facts = ListFacts(
             oracle=[""] * self.size if references else [], ranks={name: [None] * self.size for name in systems}

@@ -164,6 +164,8 @@ def read_manifest(folder: Path) -> Manifest:
     if version not in range(1, FORMAT + 1):
         raise InputError(f"{path}: format {version!r}, this version reads formats 1 to {FORMAT}")
     manifest = record_of(values, Manifest, path)
+    if WEIGHTS not in manifest.files:
+        raise InputError(f"{path}: {WEIGHTS} is not among its files")
     _check_shortlist(path, manifest)
     with at(f"{path}: "):
         InputFilters(manifest.input_filter)
@@ -248,7 +250,8 @@ def read_candidates(folder: Path, manifest: Manifest) -> tuple[CandidateRequest,
         for path in request.paths:
             _check_part(folder, manifest, path)
         requests.append(request.moved(lambda path: str(folder / path)))
-    check_names({f"candidates.{each.name}": each.name for each in requests}, manifest.features)
+    with at(f"{folder / MANIFEST}: "):
+        check_names({f"candidates.{each.name}": each.name for each in requests}, manifest.features)
     return tuple(requests)
 
 

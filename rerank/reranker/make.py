@@ -8,8 +8,8 @@ from pathlib import Path
 from features.models.config import read_config
 from features.models.training.metrics import dev_perplexity
 from features.request import FeatureRequest, is_pretrained, labelled_requests
-from moses_io.files.errors import printable
-from moses_io.files.text import ParallelFiles, read_lines, write_text
+from moses_io.files.errors import counted, printable
+from moses_io.files.text import ParallelFiles, read_lines, stream_lines, write_text
 from moses_io.weights import Weights, read_weights
 from rerank import __version__
 from rerank.reranker.folder import CARD, Manifest, read_candidates, write_folder
@@ -147,10 +147,10 @@ def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folde
     models = _models(ingredients, manifest, folder)
     facts = [
         ("a list must have", ", ".join(name for name in weights if name not in new_features)),
-        ("weights tuned on", f"{len(read_lines(ingredients.dev))} sentences of {Path(ingredients.dev).name}"),
+        ("weights tuned on", f"{counted(_lines(ingredients.dev), 'sentence')} of {Path(ingredients.dev).name}"),
     ]
     if models:
-        pairs = f"{len(read_lines(ingredients.corpus.source))} sentence pairs"
+        pairs = counted(_lines(ingredients.corpus.source), "sentence pair")
         facts.append(("models trained on", f"{pairs} of {Path(ingredients.corpus.source).name}"))
     if manifest.shortlist:
         labels, size = ", ".join(manifest.shortlist.features), manifest.shortlist.size
@@ -160,6 +160,11 @@ def _facts(ingredients: Ingredients, manifest: Manifest, weights: Weights, folde
     facts += [(f"candidates of {each.name}", f"{each.size} for each sentence") for each in ingredients.candidates]
     facts += [(f"model {model.name}", _model(model)) for model in models]
     return [*facts, ("signature", manifest.signature)]
+
+
+def _lines(path: str) -> int:
+    """Return the number of lines of a text."""
+    return sum(1 for _ in stream_lines(path))
 
 
 def _models(ingredients: Ingredients, manifest: Manifest, folder: Path) -> list[Path]:

@@ -215,14 +215,17 @@ class Reranker:
     def estimator(self, moses_output: bool) -> Estimator | None:
         """Return the function that estimates the confidence of a choice, or None if the reranker has none.
 
+        A warning is logged if it was fitted with Moses' output and none is given.
+
         Args:
             moses_output: whether Moses' own output is given, with which the estimation compares.
 
         Raises:
-            InputError: the confidence estimation has an older format, was fitted for other weights, or needs Moses'
-                output.
+            InputError: the confidence estimation has an unknown format, is damaged, or was fitted for other weights.
         """
-        return read_estimator(self._confidence, self._origin, moses_output).estimate if self._confidence else None
+        if not self._confidence:
+            return None
+        return read_estimator(self._confidence, self.weights, self._origin, moses_output).estimate
 
     def rankings(
         self,

@@ -34,7 +34,8 @@ class KbmiraSettings:
     Attributes:
         iterations: number of epochs over the sentences.
         C: maximum step size. Moses has 0.01, for features that are not divided by their spread.
-        ridge: after each step w becomes (w + ridge · initial weights) / (1 + ridge).
+        ridge: after each step the dense weights, and those of the sparse features that hope or fear has, become
+            (w + ridge · initial weights) / (1 + ridge).
         decay: factor by which the background is multiplied at each sentence that is not skipped, above 0 and at most 1.
         seed: random seed for the order of the sentences.
 

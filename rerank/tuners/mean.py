@@ -38,8 +38,8 @@ class MeanSettings:
 
     Attributes:
         name: name of the tuner.
-        climbs: number of climbs of mert, each from another random point. There is one run of kbmira, each with another
-            order of the sentences, per four climbs. All climbs are averaged first, and so are all runs of kbmira.
+        climbs: number of climbs of mert, each from another random point. For every four climbs, and at least once,
+            kbmira runs with another order of the sentences. The climbs are averaged, and so are the runs.
         seed: random seed. Different seeds have no climb or run in common.
     """
 

@@ -112,8 +112,10 @@ class Tunings:
     def _tune(self, dropped: tuple[str, ...], excluded: frozenset[int]) -> dict[str, Array]:
         """Return the weights of all tuners by name. If features are dropped, `LARGER_RIDGE` is not run."""
         problem = without(self.problem, self._columns_of(dropped)) if dropped else self.problem
-        training_parts = [part for number, part in enumerate(self.parts()) if number not in excluded]
-        scaled = ScaledProblem(problem.subset(np.sort(np.concatenate(training_parts))))  # (kept sentences,)
+        if excluded:
+            kept = [part for number, part in enumerate(self.parts()) if number not in excluded]
+            problem = problem.subset(np.sort(np.concatenate(kept)))  # (kept sentences,)
+        scaled = ScaledProblem(problem)
         if not scaled.tunable:
             return dict.fromkeys((*mean.tuner_names(problem), *LARGER_RIDGE), scaled.mean([scaled.problem.initial]))
         weights = mean.tune_all(scaled.problem, self.settings)

@@ -77,7 +77,8 @@ class CrossValidation:
             metric: name of the metric and how it was measured, which starts the message.
             others: how the weights of the other features were obtained without the new ones.
         """
-        old, names = f"{100 * self.old:.2f} without new features ({others})", ", ".join(new)
+        without = f"without new features ({others})" if new else "with the initial weights"
+        old, names = f"{100 * self.old:.2f} {without}", ", ".join(new)
         chosen = f"with {names}" if new else "with the chosen tuner"
         log.info(f"{metric}: {old}, {100 * self.new:.2f} {chosen} (p {self.p:.4f})")
         if new and not self.helps:

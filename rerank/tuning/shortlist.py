@@ -134,7 +134,7 @@ def shortened(problem: Problem, weights: Weights, size: int) -> Problem:
     """Return the problem with the `size` best candidates of each sentence under weights by feature name.
 
     A feature without a weight does not count. Ties are in the order of the list. `Shortlist` also selects the candidate
-    with Moses' highest total and the one that Moses printed, which are not in the problem.
+    with Moses' highest total and the one that Moses printed. Here they are selected only if they are among the best.
     """
     candidates = problem.candidates
     counts = np.diff(candidates.offsets)  # (n,)

@@ -63,6 +63,8 @@ def make_tuning(values: dict[str, Any]) -> Tuning:
     tuning = Tuning(**(defaults | shared_values), settings=kind.settings(**tuner_values))
     Metric(tuning.metric)
     check_numbers(1, integer=True, maximum=MAX_COUNT, runs=tuning.runs)
+    if not kind.random and tuning.runs > 1:
+        raise InputError(f"runs: {tuner} uses no random numbers, so all runs are equal")
     if tuning.tuner == AUTO and tuning.runs > 1:
         raise InputError(f"runs: not a setting of {AUTO}. For more climbs of mert and runs of kbmira, set climbs=40")
     if tuning.parity not in ("", "moses"):
@@ -181,7 +183,10 @@ def _find(
     if not (fold_settings.fallback and validated and validated.keeps_initial):
         return tuned.weights, validated, None, []
     comment = f"{INITIAL} are kept: weights with the new features score lower in cross-validation"
-    log.info(f"{comment} ({INITIAL}: {100 * (validated.initial or 0):.2f}, p {validated.p_initial:.4f})")
+    scores = f"{100 * validated.new:.2f}, other weights tuned again {100 * validated.old:.2f} (p {validated.p:.4f})"
+    if validated.initial is not None:
+        scores += f", {INITIAL} {100 * validated.initial:.2f} (p {validated.p_initial:.4f})"
+    log.info(f"{comment}: {scores}")
     return normalized_initial_weights(problem), replace(validated, weights=()), None, [comment]
 
 

@@ -120,6 +120,7 @@ class Extracted:
         collector = Collector()
         rows: list[tuple[float, ...]] = []
         names: tuple[str, ...] | None = None
+        dense: tuple[tuple[str, int], ...] = ()
         sentences: set[int] = set()
         blocks = zip_longest(read_blocks(self.features, "FEATURES"), read_blocks(self.statistics, "SCORES"))
         for block, scores in blocks:
@@ -129,19 +130,20 @@ class Extracted:
                 expected = f"sentence {block.sentence} with {counted(len(block.rows), 'candidate')} as in {block.place}"
                 found = f"sentence {scores.sentence} with {counted(len(scores.rows), 'candidate')}"
                 raise InputError(f"{scores.place}: {found}, expected {expected}")
-            if block.names != (block.names if names is None else names):
+            if names is None:
+                names = block.names
+                dense = tuple((label, len(list(group))) for label, group in groupby(map(_label_of, names)))
+                if len(dict(dense)) < len(dense):
+                    raise InputError(f"{block.place}: values of a feature are not adjacent: {' '.join(names)}")
+            elif block.names != names:
                 raise InputError(f"{block.place}: names or order of features differ from the first sentence")
             if block.sentence in sentences:
                 raise InputError(f"{block.place}: duplicate sentence {block.sentence}")
-            names = block.names
             sentences.add(block.sentence)
             if scores.names != ("BLEU",):
                 raise InputError(f"{scores.place}: expected statistics of BLEU, found {' '.join(scores.names)}")
             if any(len(row) != BLEU_SIZE or min(row) < 0 for row in scores.rows):
                 raise InputError(f"{scores.place}: expected {BLEU_SIZE} statistics of BLEU per candidate")
-            dense = tuple((label, len(list(group))) for label, group in groupby(map(_label_of, block.names)))
-            if len(dict(dense)) < len(dense):
-                raise InputError(f"{block.place}: values of a feature are not adjacent: {' '.join(block.names)}")
             collector.add_rows(block.sentence, dense, block.rows, block.sparse)
             rows += scores.rows
         if not rows:

@@ -145,7 +145,7 @@ class Translator:
         )
         first = self._members.models[0]
         if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced
-            self._beam = replace(beam, unknown=False)
+            self._beam, self._unknown = replace(beam, unknown=False), Replacement(KEEP)
         parts = [self._members.signature, f"beam:{beam.size}", *(["normalize:yes"] if beam.normalize else [])]
         parts += [f"unknown:{unknown.signature}", *(["precision:bf16"] if resources.precision == "bf16" else [])]
         self.signature = "|".join(parts)

@@ -254,7 +254,7 @@ class Attention(nn.Module):
     def forward(self, query: Query, source: Source, history: History) -> Attended:
         """Attend once: return the context, the weights and the history for the next step."""
         weights = self.weights(query, source, history)
-        context = source.context(weights)  # (B, K)
+        context = source.summed(weights, source.states)  # (B, K)
         row = weights.mean(dim=-1) if self.fine else weights  # (B, S)
         after = tuple(term.update(carried, row) for term, carried in zip(self._terms(), history, strict=True))
         return Attended(context=context, row=row, history=after)

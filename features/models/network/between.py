@@ -43,7 +43,8 @@ class Upper(nn.Module):
         weight_in = torch.cat([self.beside.weight, self.below.weight], dim=1)  # (gates·H, K+H)
         weights = (weight_in, self.recurrent.weight, self.below.bias, self.recurrent.bias)
         exact = [weight.to(below.dtype) for weight in weights]  # the fused kernels require a single precision
-        first = self.cell.to_torch(tuple(tensor.unsqueeze(0) for tensor in state))  # (1, B, H) each
+        # cuDNN requires contiguous states, but those of `Decoder.start` are slices of one tensor.
+        first = self.cell.to_torch(tuple(tensor.unsqueeze(0).contiguous() for tensor in state))  # (1, B, H) each
         with full_precision(entering.device), _separate_weights(entering.device):
             outputs: Tensor = self.cell.run(entering, first, exact, True, 1, 0.0, self.training, False, False)[0]
         return outputs

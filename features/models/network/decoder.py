@@ -19,7 +19,7 @@ class State(NamedTuple):
 
     step: Tensor  # (B, 1) number of the next step, from 1
     layers: tuple[Layer, ...]  # state of each recurrent layer
-    feed: tuple[Tensor, ...]  # (B, …) output of the previous step, empty for decoders without input feeding
+    feed: tuple[Tensor, ...]  # (B, …) output or context of the previous step, empty for decoders without input feeding
     history: History  # state of the attention terms
 
 

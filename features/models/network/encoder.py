@@ -51,12 +51,12 @@ class BidirectionalEncoder(nn.Module):
 
     def __init__(self, architecture: Architecture, dropout: float) -> None:
         super().__init__()
-        layers, hidden = find("cell", architecture.cell).layers, architecture.hidden_size
+        self.cell: Cell = find("cell", architecture.cell)
+        layers, hidden = self.cell.layers, architecture.hidden_size
         sizes = [architecture.embedding_size] + [2 * hidden] * (architecture.encoder_layers - 1)
         self.forwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.backwards = nn.ModuleList(layers(size, hidden, batch_first=True) for size in sizes)
         self.first = FirstStates(architecture, directions=2)
-        self.cell: Cell = find("cell", architecture.cell)
         self.shares_prefixes = architecture.encoder_layers == 1
         self.dropout = nn.Dropout(dropout)
 

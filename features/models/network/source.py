@@ -48,7 +48,7 @@ class Source(NamedTuple):
     Positions count `<s>` and `</s>`: `<s>` is 0, words are 1 … I, `</s>` is I+1.
     """
 
-    states: Tensor  # (B, S, K) annotations, or products of them (`fuse_context_weights`), or both (`transformer`)
+    states: Tensor  # (B, S, …) annotations. Fused context weights: their products. Transformer: then keys and values
     keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms, see `Attention.keys`
     bias: Tensor  # (B, S) 0 where attention is allowed, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without `<s>` and `</s>`
@@ -99,10 +99,6 @@ class Source(NamedTuple):
         ):
             if len(part):
                 yield part, tensor, output
-
-    def context(self, weights: Tensor) -> Tensor:
-        """Return contexts (B, K): annotations summed with weights (B, S), or (B, S, K) for one weight per dimension."""
-        return self.summed(weights, self.states)
 
     def summed(self, weights: Tensor, states: Tensor) -> Tensor:
         """Return states (B, S, K) summed with weights (B, S), or (B, S, K) for one weight per dimension: (B, K).

@@ -303,7 +303,7 @@ class TransformerDecoder(nn.Module):
             start = rows.shape[1] + number * keys_values_size
             own = slice(start, start + keys_values_size)
             for part in parts:
-                keys_values = part.source.states[..., own]  # (sources, S, 2H)
+                keys_values = part.source.states[..., own]  # (sources, S, 2H), or (n, S, 2H) copied on a GPU
                 seen, weights = layer.source_attention(rows[part.nodes].unsqueeze(1), keys_values, part.source)
                 rows[part.nodes] = layer.feedforward(seen[:, 0])  # (n, H)
                 if layer is top:

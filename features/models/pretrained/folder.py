@@ -12,7 +12,7 @@ import transformers
 from safetensors import safe_open
 from transformers.models.auto import modeling_auto as auto
 
-from features.models.device import memory_of
+from features.models.device import is_out_of_memory, memory_of
 from features.progress import log
 from moses_io.files.errors import InputError, shown
 
@@ -74,6 +74,8 @@ def readable(folder: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise InputError(f"{folder}: out of memory") from None
         raise InputError(f"{folder}: not a model that transformers can read ({shown(str(error))})") from None
 
 
@@ -130,7 +132,8 @@ def _check_memory(folder: Path, device: torch.device, dtype: torch.dtype, copies
     purpose = f"as {str(dtype).removeprefix('torch.')}" if copies == 1 else "for weights, gradients and optimizer"
     size = f"{count / 1e6:,.1f} million parameters, {needed / GB:,.2f} GB {purpose}"
     if needed > present:
-        raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of this {device.type}")
+        owner = "the GPU" if device.type == "cuda" else "this machine"
+        raise InputError(f"{folder}: {size}, more than the {present / GB:,.1f} GB of {owner}")
     log.info(f"{folder}: {size}")
 
 

@@ -108,7 +108,7 @@ def with_form(model: str, path: str, change: Callable[[str], str] = str) -> str:
     lines = [change(line) for line in read_lines(path)]
     if not any(map(tokens, lines)):
         raise empty_file(path)
-    form, same = find_form(lines, two_letters(options.language or (*options.languages, "")[-1]))
+    form, same = find_form(lines, two_letters(options.language or ("", *options.languages)[-1]))
     log.info(f"{folder}: translations are tokenized as {form.text}, which {same:.0%} of the lines of {path} are")
     if same < REPRODUCED:
         log.warning(f"{path}: {1 - same:.0%} of the lines are tokenized otherwise than translations of {folder}")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from features.arrays import Array, Integers
 from features.feature import Steps
-from features.models.device import on_device
+from features.models.device import is_out_of_memory, on_device
 from features.models.pretrained.network import Network, padded
 from features.progress import log
 from moses_io.files.errors import InputError
@@ -93,6 +93,8 @@ def find_abilities(network: Network, sizes: tuple[int, int], tolerance: float) -
     try:
         shared, _ = score_prefixes(network, sources, candidates, size=4)
     except Exception as error:  # networks raise many types
+        if is_out_of_memory(error):
+            raise
         log.debug(str(error))
         shared = np.full(len(candidates), np.nan)
     return Abilities(np.allclose(shared, separate, rtol=tolerance), pads)
@@ -200,15 +202,19 @@ def _batches(lengths: Integers, size: int) -> Iterator[slice]:
         yield from (slice(first, min(first + rows, end)) for first in range(start, end, rows))
 
 
+def _at_least_float32(logits: Tensor) -> Tensor:
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
 def _log_probs(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the log-probability of each target, (n, L), from logits (n, L, V), in float32 or better."""
-    logits = logits if logits.dtype == torch.float64 else logits.float()
+    """Return the log-probability of each target, (n, L), from logits (n, L, V)."""
+    logits = _at_least_float32(logits)
     return logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(dim=-1)  # (n, L)
 
 
 def _chosen(logits: Tensor, rows: Integers, tokens: Integers) -> Array:
-    """Return the log-probabilities of some tokens, (n,), by distributions (rows, V)."""
-    logits = logits if logits.dtype == torch.float64 else logits.float()
+    """Return the log-probabilities of some tokens, (n,), from logits (rows, V)."""
+    logits = _at_least_float32(logits)
     row_indices = on_device(rows, logits.device)  # (n,)
     found = logits[row_indices, on_device(tokens, logits.device)] - logits.logsumexp(dim=-1)[row_indices]  # (n,)
     values: Array = found.double().cpu().numpy()

@@ -112,6 +112,5 @@ def _bytes_of_node(walk: Walk) -> int:
     """Return approximately how many bytes a node takes in a layer."""
     a, positions = walk.architecture, walk.source.bias.shape[1]
     known = 3 * ENTRIES if a.lexicon != "none" else 0
-    # see `Source.repeated_for`
-    copied = (1 + 2 * a.decoder_layers) * a.hidden_size if walk.device.type == "cuda" else 0
-    return 4 * (positions * (3 * a.attention_heads + known + copied) + 12 * a.hidden_size + 2 * a.feedforward_size)
+    computed = positions * (3 * a.attention_heads + known) + 12 * a.hidden_size + 2 * a.feedforward_size
+    return 4 * computed + walk.copied_bytes

@@ -25,8 +25,8 @@ class Level:
     parents: Integers  # (N,) node of the previous level that `edge_in` leaves, at the root the source
     nodes: Integers  # (M,) node that each edge leaves, ascending
     next_words: Integers  # (M,) token of each edge
-    ended: Integers  # candidates that end in this level
-    ends: Integers  # the last edge of each of these candidates
+    ended: Integers  # (E,) candidates that end in this level
+    ends: Integers  # (E,) the last edge of each of these candidates
 
     def split(self, size: int) -> "Iterator[Level]":
         """Yield parts of `size` nodes with their edges. The field `nodes` counts from the first node of the part.
@@ -56,8 +56,8 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
     longest = max(len(target) for target in targets)
     rows = [[*target, END] + [END] * (longest - len(target)) for target in targets]
     tokens = np.array(rows)  # (candidates, longest + 1)
-    lengths = np.array([len(target) for target in targets])
-    active, nodes_of = np.arange(len(targets)), np.array(sources)  # candidates that have not ended, and their nodes
+    lengths = np.array([len(target) for target in targets])  # (candidates,)
+    active, nodes_of = np.arange(len(targets)), np.array(sources)  # (active,) unended candidates, (active,) their nodes
     of_source = np.arange(nodes_of.max() + 1)  # (N,)
     words, edge_in, parents = np.full_like(of_source, BEGIN), of_source, of_source
     stride = int(tokens.max()) + 1
@@ -65,7 +65,7 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
         pairs = nodes_of * stride + tokens[active, depth]  # (active,) node and next token as one integer
         edges, edge_of = np.unique(pairs, return_inverse=True)  # (M,), (active,)
         nodes, next_words = np.divmod(edges, stride)  # (M,) each
-        ends = lengths[active] == depth
+        ends = lengths[active] == depth  # (active,)
         yield Level(
             sources=of_source,
             words=words,
@@ -83,10 +83,10 @@ def prefix_tree(sources: Sequence[int], targets: Sequence[Sequence[int]]) -> Ite
 
 
 def paths_of(levels: Sequence[Level], candidates: int) -> list[Integers]:
-    """Return the nodes on the path of each candidate, J+1 for J tokens, numbered over all levels from the root on."""
-    starts = np.cumsum([0, *(len(level.sources) for level in levels)])
-    paths, at = np.empty((len(levels), candidates), dtype=np.int64), np.zeros(candidates, dtype=np.int64)
-    lengths = np.empty(candidates, dtype=np.int64)
+    """Return the nodes (J+1,) on the path of each candidate of J tokens, numbered over all levels from the root on."""
+    starts = np.cumsum([0, *(len(level.sources) for level in levels)])  # (levels + 1,)
+    paths = np.empty((len(levels), candidates), dtype=np.int64)  # (levels, candidates)
+    at, lengths = np.zeros(candidates, dtype=np.int64), np.empty(candidates, dtype=np.int64)  # (candidates,) both
     for depth, level in reversed(list(enumerate(levels))):
         at[level.ended] = level.nodes[level.ends]  # arbitrary for candidates that ended earlier, cut off below
         lengths[level.ended] = depth + 1

@@ -55,7 +55,7 @@ class SharedEncodings(Encodings):
         reversed_positions = np.maximum(lengths[:, None] - 1 - positions, 0)  # (N, S) position of a reversed sequence
         ahead, back = prefixes(ids, lengths), prefixes(np.take_along_axis(ids, reversed_positions, axis=1), lengths)
         with torch.inference_mode():
-            states = [_states(model, tree, backwards) for backwards, tree in enumerate((ahead, back))]
+            states = [_states(model, ahead, backwards=False), _states(model, back, backwards=True)]
             # The last state is that of padding.
             self._states = torch.cat([*states, states[0].new_zeros(1, states[0].shape[1])])  # (nodes + 1, H)
         back_nodes = len(states[0]) + np.take_along_axis(back.nodes, reversed_positions, axis=1)  # (N, S)
@@ -77,24 +77,25 @@ class SharedEncodings(Encodings):
 def prefixes(ids: Integers, lengths: Integers) -> Tree:
     """Return the prefixes of sequences (B, S) of these lengths (B,)."""
     stride, nodes = int(ids.max()) + 1, np.zeros(ids.shape, dtype=np.int64)  # (B, S)
-    before, count, levels = np.zeros(len(ids), dtype=np.int64), 0, []
+    before, count, levels = np.zeros(len(ids), dtype=np.int64), 0, []  # (B,) prefix of the length before
     for position in range(ids.shape[1]):
-        continuing = np.flatnonzero(lengths > position)
-        found, node = np.unique(before[continuing] * stride + ids[continuing, position], return_inverse=True)
+        continuing = np.flatnonzero(lengths > position)  # (n,)
+        extended = before[continuing] * stride + ids[continuing, position]  # (n,) prefix and word as one integer
+        found, node = np.unique(extended, return_inverse=True)  # (nodes,), (n,)
         levels.append(np.divmod(found, stride))
         before[continuing], nodes[continuing, position] = node, count + node
         count += len(found)
     return Tree(levels, nodes)
 
 
-def _states(model: Model, tree: Tree, backwards: int) -> Tensor:
+def _states(model: Model, tree: Tree, backwards: bool) -> Tensor:
     words = np.unique(np.concatenate([words for _, words in tree.levels]))  # (W,)
     levels = [
         (on_device(parents, model.device), on_device(np.searchsorted(words, each), model.device))
         for parents, each in tree.levels
     ]
     vectors = model.network.source_embedding(on_device(words, model.device))  # (W, E)
-    states: Tensor = model.network.encoder.encode_tree(vectors, levels, bool(backwards))
+    states: Tensor = model.network.encoder.encode_tree(vectors, levels, backwards)
     return states  # (nodes, H)
 
 

@@ -61,8 +61,9 @@ def score_tree(
             show_status(f"step {done:,} of {steps.computed:,}")
         expected = fertility(first, sources) if "fertility" in names else ()
         values = select(names, ended, gather(SourceWords(source.source_mask, expected), owner))  # (N, names)
+    widths = [len(first.source.encode(source)) + 2 for source in sources]
     attended = [
-        rows[path, : len(sources[index]) + 2] for index, path in zip(owners, paths if attention else (), strict=False)
+        rows[path, : widths[index]] for index, path in zip(owners, paths if attention else (), strict=False)
     ]  # (J+1, I+2)
     return Reading(dict(zip(names, values.cpu().numpy().T, strict=True)), attended, steps)
 

@@ -45,7 +45,16 @@ class Walk:
         self.network, self.device, self.architecture = model.network, model.device, model.config.architecture
         self.source = self.network.encode(pad([model.source.encode(source) for source in sources], model.device))
         self._state = self.network.decoder.start(self.source)
-        self.max_prefixes = fitting(_bytes_of_prefix(self.architecture, self.source.bias.shape[1]), model.device)
+        size = _bytes_of_prefix(self.architecture, self.source.bias.shape[1])
+        self.max_prefixes = fitting(size + self.copied_bytes, model.device)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that `Source.repeated_for` copies to each prefix of the tensors that stay shared on a CPU."""
+        if not self.source.states.is_cuda:
+            return 0
+        shared = (self.source.states, self.source.keys, *self.source.lexicon[:1])
+        return sum(tensor[0].numel() * tensor.element_size() for tensor in shared)
 
     def step(self, sources: Integers, words: Integers, parents: Integers) -> Stepped:
         """Run the step of N prefixes without changing the state of the walk.
@@ -56,7 +65,8 @@ class Walk:
             parents: (N,) index of the prefix that is one word shorter. At the root, index of the source.
         """
         decoder, source = self.network.decoder, self.sources_of(sources)
-        step_input = decoder.step_input(self.network.embed(self.on_device(words), source))  # (N, E)
+        vectors = self.network.embed(self.on_device(words), source)  # (N, E)
+        step_input = decoder.step_input(vectors)
         step, state = decoder.step(step_input, gather(self._state, self.on_device(parents)), source)
         outputs = decoder.output(step, step_input.vectors)  # (N, H)
         return Stepped(state=state, outputs=outputs, lexical=self.network.lexical(source, step.row), row=step.row)

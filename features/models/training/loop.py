@@ -41,7 +41,7 @@ def train(task: Task, resume: bool = False) -> None:
 def _train(task: Task, resume: bool) -> None:
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     run = _begin_training(task, resume) if task.ranks.is_main else None
-    if not task.ranks.broadcast(lambda: run is not None):
+    if not task.ranks.broadcast(run is not None):
         return
     # The other processes begin with the checkpoint that the leading process wrote.
     run = run or resume_run(task, checkpoint)

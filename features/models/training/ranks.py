@@ -16,10 +16,10 @@ so all processes need access to the folder.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -88,14 +88,14 @@ class Ranks:
             dist.all_reduce(sums)
         return sums.tolist()
 
-    def broadcast(self, make: Callable[[], Item]) -> Item:
-        """Return the result of `make` in the process of rank 0, sent to all others, which do not call `make`."""
+    def broadcast(self, item: Item) -> Item:
+        """Return the item of the process of rank 0."""
         if self.size == 1:
-            return make()
-        items = [make() if self.is_main else None]
+            return item
+        items = [item]
         with self._exchange():
             dist.broadcast_object_list(items, 0, device=self.device)
-        return cast("Item", items[0])
+        return items[0]
 
     def barrier(self) -> None:
         """Wait until all processes have called this method."""

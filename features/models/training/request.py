@@ -39,7 +39,7 @@ class TrainingRequest:
         """
         return self._resolved
 
-    @cached_property  # a plan asks for the settings of each model hundreds of times
+    @cached_property  # a plan needs the settings of each model hundreds of times
     def _resolved(self) -> tuple[Architecture, Training]:
         preset = find_preset(self.preset)
         if self.symmetric and (self.backward or self.right_to_left):

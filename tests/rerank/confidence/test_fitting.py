@@ -1,6 +1,8 @@
 """Confidence estimators are fitted on a list, written, read and applied."""
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -116,7 +118,9 @@ def test_fit_to_another_metric(fitted: Any, tmp_path: Path) -> None:
 
 
 def test_estimates_do_not_depend_on_other_sentences(fitted: Any) -> None:
-    confidence = read_estimator(str(fitted.confidence), str(fitted.weights), moses_output=False)
+    confidence = read_estimator(
+        str(fitted.confidence), read_weights(str(fitted.weights)), "weights", moses_output=False
+    )
     ranked = rankings(fitted)
     estimates = {each.candidates.sentence: confidence.estimate(each) for each in ranked}
     for number in np.random.default_rng(0).permutation(len(ranked)).tolist():
@@ -138,13 +142,21 @@ def test_estimates_do_not_depend_on_the_scale_of_the_weights(fitted: Any) -> Non
         assert doubled.estimate(ranking._replace(scores=2 * ranking.scores)) == confidence.estimate(ranking)
 
 
-def test_the_output_has_one_line_per_sentence(command: Command, fitted: Any, tmp_path: Path) -> None:
+def test_the_output_has_one_line_per_sentence(
+    command: Command, fitted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rerank = ["rerank", fitted.nbest, "--weights", fitted.weights, "--sentences", 82, "--on-missing", "blank"]
     plain = command(*rerank)[1]
     status, out, _ = command(*rerank, "--estimator", fitted.confidence, "--confidence", tmp_path / "out")
     assert (status, out) == (0, plain)
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(fitted.weights.read_bytes())))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", stdin)  # can be read once
+    rerank[3] = "-"
+    assert command(*rerank, "--estimator", fitted.confidence, "--confidence", tmp_path / "out")[:2] == (0, plain)
     lines = (tmp_path / "out").read_text().split("\n")
-    confidence = read_estimator(str(fitted.confidence), str(fitted.weights), moses_output=False)
+    confidence = read_estimator(
+        str(fitted.confidence), read_weights(str(fitted.weights)), "weights", moses_output=False
+    )
     expected = [confidence.estimate(each) for each in rankings(fitted)]
     assert lines == [
         *(f"{each.expected:.2f}\t{'' if each.helped is None else f'{each.helped:.4f}'}" for each in expected),

@@ -85,6 +85,9 @@ def test_read_an_experiment_file(tmp_path: Path) -> None:
     assert read_experiment(str(path)).tuning.confidence == "chrf3"
     path.write_text(f"{EXPERIMENT}folds = 0\n")
     assert read_experiment(str(path)).tuning.fold_settings == FoldSettings()
+    path.write_text(f'{EXPERIMENT}tuner = "auto"\nfolds = 2\n'.replace("seed = 7", ""))
+    with pytest.raises(InputError, match=r"tuning: folds: auto needs at least 3 without \[selection\], found 2"):
+        read_experiment(str(path))
     path.write_text(EXPERIMENT.partition("[features]")[0])
     assert read_experiment(str(path)).tuning.fold_settings == FoldSettings()
 

@@ -226,6 +226,7 @@ def test_a_missing_or_changed_reranker_is_an_error(
         ({"features": {"A": "neural:../../model"}}, "'../../model' is not a path inside the folder"),
         ({"features": {"A": "lexical:tables/pipe"}}, "'tables/pipe' is not among its files"),
         ({"candidates": {"A": "3:models/pipe"}}, "'models/pipe' is not among its files"),
+        ({"files": {}, "features": {}}, "reranker.json: weights.ini is not among its files"),
         ({"features": {"A": "evil"}}, "unknown feature 'evil'"),
         (
             {"features": {"A": "evil:Evil"}},

@@ -43,7 +43,7 @@ def test_frozen_weights_do_not_change(make_problem: Make, tuner: str) -> None:
     frozen = np.array([False, True, True])
     bounds = {"lower": np.where(frozen, START, -np.inf), "upper": np.where(frozen, START, np.inf)}
     problem = started(make_problem, **bounds)
-    tuned = run(problem, make_tuning({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]}))
+    tuned = run(problem, make_tuning({"tuner": tuner, "runs": 1 if tuner in ("auto", "expected") else 2, **FEW[tuner]}))
     assert tuned.weights[1:].tolist() == START[1:].tolist()
     assert tuned.weights[0] != START[0] and tuned.metric > problem.measure(START)
 
@@ -66,7 +66,7 @@ def test_a_sign_is_kept(make_problem: Make, tuner: str) -> None:
     bounds = {"lower": np.array([-np.inf, 0, -np.inf]), "upper": np.array([0, np.inf, np.inf])}
     tuned = run(
         started(make_problem, **bounds),
-        make_tuning({"tuner": tuner, "runs": 1 if tuner == "auto" else 2, **FEW[tuner]}),
+        make_tuning({"tuner": tuner, "runs": 1 if tuner in ("auto", "expected") else 2, **FEW[tuner]}),
     )
     assert tuned.weights[0] <= 0 <= tuned.weights[1]
     assert run(started(make_problem), make_tuning({"tuner": tuner, "runs": 1, **FEW[tuner]})).weights[0] > 0

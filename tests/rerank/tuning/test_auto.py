@@ -168,6 +168,9 @@ def test_too_few_folds_are_an_error_and_selection_lists_may_be_short(command: Co
     elsewhere = ("--selection", two, "--selection-reference", reference)
     status, _, err = command("tune", long, "--reference", answers, *auto, *elsewhere)
     assert status == 0 and ", nested: " in err
+    unseen = write("unseen", lines(rng, 9, 1))
+    elsewhere = ("--selection", unseen, "--selection-reference", answers)
+    assert command("tune", two, "--reference", reference, *auto, *elsewhere, "--folds", 5)[0] == 0
     known = write("known", "[weight]\nOld= 1\nNew= 0.5\n")
     status, _, err = command(
         "tune", long, "--reference", answers, "--initial-weights", known, *auto[2:], "--metric", "chrf"

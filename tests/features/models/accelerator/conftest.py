@@ -155,6 +155,8 @@ class Presented(TorchFunctionMode):
         if func is Tensor.backward:  # operators of the backward pass must see a GPU
             with self:
                 return torch.autograd.backward(*args)
+        if func in IN_FLOAT16 and not all(tensor.is_contiguous() for tensor in tensors_of(args[1:3])):
+            raise RuntimeError("rnn: hx is not contiguous")  # as cuDNN
         if Autocast.on:
             args, kwargs = self._cast(func, args, kwargs)
         return func(*args, **kwargs)
@@ -248,6 +250,7 @@ def accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accelerator]:
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device_type: torch.bfloat16)
     monkeypatch.setattr(torch._C, "_is_any_autocast_enabled", lambda: Autocast.on)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=2**36))
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     device = Accelerator()
     with ExitStack() as stack:

@@ -119,6 +119,8 @@ def test_the_form_of_a_text_is_added_to_the_options(make: Make, write: Write, wa
     assert with_form(model, text) == f"{model}[form=lower+escaped]"
     assert with_form(f"{model}[de,en]", text) == f"{model}[de,en,form=lower+escaped]"
     assert with_form(f"{model}[form=keep]", text) == f"{model}[form=keep]"
+    french = str(write("french", "l&apos; homme dort .\n"))
+    assert with_form(f"{model}[en,fr]", french) == f"{model}[en,fr,form=lower+escaped]"
     other = write("other", "x , y.z ( a ) --- b c\u00a0\n")
     with warned(f"{other}: 100% of the lines are tokenized otherwise than translations of .*/opus"):
         with_form(model, str(other))
