@@ -85,7 +85,7 @@ SHORT_DROPOUT = 0.15
 """Dropout of short trainings."""
 
 FEW_UPDATES: dict[str, Any] = {"batch_size": 16, "learning_rate": 0.005}
-"""Settings of short trainings that read at most `MAX_PAIRS` pairs, and of networks of the size `REDUCED_SIZE`."""
+"""Settings of trainings that read at most `MAX_PAIRS` pairs, and of networks of the size `REDUCED_SIZE`."""
 
 MAX_PAIRS = 500_000
 """Maximum sentence pairs of a training, with all epochs, that has the settings `FEW_UPDATES`. This is an estimate."""
@@ -312,8 +312,8 @@ def _settings(corpus: Corpus, name: str, epochs: Mapping[str, float], adds: bool
 def _short_settings(corpus: Corpus, epochs: Mapping[str, float], size: int) -> dict[str, Any]:
     """Return the settings on a larger corpus that depend on the shortest training of a translation model."""
     shortest = _shortest(epochs)
+    few = size == REDUCED_SIZE or shortest * corpus.pairs <= MAX_PAIRS
     short = shortest < SHORT_EPOCHS - ROUNDING
-    few = size == REDUCED_SIZE or (short and shortest * corpus.pairs <= MAX_PAIRS)
     return (FEW_UPDATES if few else {}) | ({"dropout": SHORT_DROPOUT} if short else {})
 
 

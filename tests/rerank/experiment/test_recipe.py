@@ -162,26 +162,28 @@ def test_a_fraction_of_an_epoch_is_a_number_of_updates() -> None:
 
 
 def test_the_shortest_training_decides_whether_trainings_are_short() -> None:
-    short = FEW_UPDATES | {"dropout": SHORT_DROPOUT}
     mixed, long = (
         find_recipe(corpus(30_000), {MODELS[0]: SHORT_EPOCHS, MODELS[1]: SHORT_EPOCHS - less}).models
         for less in (0.5, 0)
     )
-    assert all(settings.items() >= short.items() for settings in mixed.values())
-    assert not any(short.keys() & settings.keys() for settings in long.values())
+    assert all(settings["dropout"] == SHORT_DROPOUT for settings in mixed.values())
+    assert not any("dropout" in settings for settings in long.values())
 
 
-def test_short_trainings_of_many_pairs_only_have_less_dropout() -> None:
-    few, many = (find_recipe(corpus(pairs), {MODELS[0]: 1}).models[MODELS[0]] for pairs in (MAX_PAIRS, MAX_PAIRS + 1))
-    assert few["dropout"] == many["dropout"] == SHORT_DROPOUT
-    assert few.items() >= FEW_UPDATES.items() and not FEW_UPDATES.keys() & many.keys()
+@pytest.mark.parametrize("epochs", [1, 10])
+def test_the_pairs_of_the_shortest_training_decide_the_size_of_batches(epochs: int) -> None:
+    pairs = MAX_PAIRS // epochs
+    few, many = (
+        find_recipe(corpus(count), {MODELS[0]: epochs, MODELS[1]: epochs + 1}).models for count in (pairs, pairs + 1)
+    )
+    assert all(settings.items() >= FEW_UPDATES.items() for settings in few.values())
+    assert not any(FEW_UPDATES.keys() & settings.keys() for settings in many.values())
 
 
 def test_small_networks_have_the_settings_of_few_updates_in_all_lengths() -> None:
-    for epochs in (SHORT_EPOCHS - 1, SHORT_EPOCHS):
+    for epochs in (1, 2 * MAX_PAIRS / 30_000):
         settings = find_recipe(corpus(30_000), {MODELS[0]: epochs}, size=REDUCED_SIZE).models[MODELS[0]]
         assert settings.items() >= {**FEW_UPDATES, "hidden_size": REDUCED_SIZE, "embedding_size": 128}.items()
-        assert ("dropout" in settings) == (epochs < SHORT_EPOCHS)
 
 
 def test_small_corpora_have_networks_of_their_own_size() -> None:
@@ -196,7 +198,7 @@ def test_the_length_of_a_language_model_does_not_make_trainings_short() -> None:
         for epochs in (SHORT_EPOCHS - 1, SHORT_EPOCHS)
     )
     assert short[LANGUAGE_MODEL] == long[LANGUAGE_MODEL]
-    assert not FEW_UPDATES.keys() & long[MODELS[0]].keys()
+    assert "dropout" not in long[MODELS[0]]
 
 
 def test_smaller_scopes_save_time() -> None:
