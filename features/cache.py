@@ -94,10 +94,10 @@ class Journal:
 
     def values(self, group: Group) -> dict[str, Array] | None:
         """Return arrays (candidates of the group, values) by label, or None if the group is not stored."""
-        packed = self._cache.get([self._key(group)])
-        if not packed:
+        stored = self._cache.get([self._key(group)])
+        if not stored:
             return None
-        with np.load(io.BytesIO(*packed.values()), allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(*stored.values()), allow_pickle=False) as arrays:
             return dict(zip(self._labels, arrays.values(), strict=True))
 
     def store(self, group: Group, values: Mapping[str, Array]) -> None:
@@ -112,5 +112,5 @@ class Journal:
             key.update(encode(f"\n\n{sentence.sentence} {' '.join(sentence.source)}\n"))
             key.update(encode("\n".join(map(" ".join, sentence.hypotheses))))
             key.update(b"".join(line.line for line in sentence.lines))
-            key.update(encode(f"\n{sentence.counts_marks}"))
+            key.update(encode(f"\n{sentence.counts_bos_eos}"))
         return key.digest()

@@ -30,8 +30,8 @@ class Sentence:
         hypotheses: tokens of each candidate.
         lines: parsed n-best line of each candidate. Required by features that read more than the text, else optional.
         path: path of the n-best list.
-        counts_marks: whether the word alignments of the list count `<s>` and `</s>`. It is decided from the lines up to
-            this sentence (`LinkNumbering`), and None if they do not decide it.
+        counts_bos_eos: whether the word alignments of the list count `<s>` and `</s>`. It is decided from the lines up
+            to this sentence (`LinkNumbering`), and None if they do not decide it.
     """
 
     sentence: int
@@ -39,7 +39,7 @@ class Sentence:
     hypotheses: tuple[tuple[str, ...], ...]
     lines: tuple[Hypothesis, ...] = ()
     path: str = ""
-    counts_marks: bool | None = None
+    counts_bos_eos: bool | None = None
 
     def place(self, line: Hypothesis) -> str:
         """Return `PATH:LINE` of one of the lines, for messages."""

@@ -1,4 +1,4 @@
-"""Word alignments of a large corpus: packed links (source index · 2^32 + target index) as rows of one array."""
+"""Word alignments of a large corpus: encoded links (source index · 2^32 + target index) as rows of one array."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from features.ragged import Ragged
 from moses_io.alignment import Alignment, Alignments
 
 WIDTH = 2**32
-"""Factor of the source index in a packed link. Indices are smaller than 2^31."""
+"""Factor of the source index in an encoded link. Indices are smaller than 2^31."""
 
 
-def packed_links(links: Sequence[Alignment] | Ragged) -> Ragged:
-    """Return the packed links of each pair as one row for each pair: source index · `WIDTH` + target index."""
+def encoded_links(links: Sequence[Alignment] | Ragged) -> Ragged:
+    """Return the encoded links of each pair as one row for each pair: source index · `WIDTH` + target index."""
     if isinstance(links, Ragged):
         return links
     known = links if isinstance(links, Alignments) else Alignments(links)
@@ -21,12 +21,12 @@ def packed_links(links: Sequence[Alignment] | Ragged) -> Ragged:
     return Ragged(distinct[np.asarray(known.numbers)], np.asarray(known.ends, np.int64))
 
 
-NO_LINKS = packed_links(())
+NO_LINKS = encoded_links(())
 """Links of a corpus without word alignment: no rows."""
 
 
 def swapped(links: Ragged) -> Ragged:
-    """Return packed links with source and target swapped."""
+    """Return encoded links with source and target swapped."""
     return Ragged(links.values % WIDTH * WIDTH + links.values // WIDTH, links.ends)
 
 
@@ -34,7 +34,7 @@ def word_indices(links: Ragged, source_ends: Integers, target_ends: Integers) ->
     """Return the indices (L,) of both words of each link among the running words of the corpus.
 
     Args:
-        links: packed links of B pairs, L in all.
+        links: encoded links of B pairs, L in all.
         source_ends: (B + 1,) ends of the source sentences, as in `Ragged`.
         target_ends: (B + 1,) ends of the target sentences.
     """

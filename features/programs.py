@@ -15,7 +15,7 @@ from features.processes import killed_with_parent
 from features.progress import log
 from moses_io.files.errors import Fault, counted, shown
 
-MAX_LINE_BYTES = 1 << 16
+MAX_OUTPUT_LINE_BYTES = 1 << 16
 """Maximum bytes of an output line."""
 
 SILENCE_TIMEOUT = 60.0
@@ -31,8 +31,8 @@ def ask(command: str, text: bytes, lines: int, folder: str = "") -> bytes:
     The program need not read the whole text. It and its process group are killed when this function returns or raises.
 
     Raises:
-        Fault: the program fails, prints more than `lines` lines or a line longer than `MAX_LINE_BYTES`, or does not end
-            after it closed its output.
+        Fault: the program fails, prints more than `lines` lines or a line of more than `MAX_OUTPUT_LINE_BYTES` bytes,
+            or does not end after it closed its output.
     """
     program = _started(command, folder)
     assert program.stdin and program.stdout
@@ -74,7 +74,8 @@ class RunningProgram:
         """Write a text and return the lines that the program prints, of which it must print `lines`.
 
         Raises:
-            Fault: the program cannot be started, ends, or prints more lines or a line longer than `MAX_LINE_BYTES`.
+            Fault: the program cannot be started, ends, or prints more lines or a line of more than
+                `MAX_OUTPUT_LINE_BYTES` bytes.
         """
         if not lines:
             return []
@@ -198,7 +199,7 @@ def _exchange(
                     if to_end:
                         stdin.close()
             if stdout in ready:
-                block = os.read(stdout.fileno(), MAX_LINE_BYTES)
+                block = os.read(stdout.fileno(), MAX_OUTPUT_LINE_BYTES)
                 if not block:
                     break
                 printed += block
@@ -206,8 +207,8 @@ def _exchange(
                 count += block.count(b"\n")
                 if count > lines:
                     raise Fault(f"more than {counted(lines, 'line')} for {counted(lines, 'candidate')}")
-                if len(printed) - printed.rfind(b"\n") > MAX_LINE_BYTES:
-                    raise Fault(f"line {count + 1} has more than {MAX_LINE_BYTES} bytes")
+                if len(printed) - printed.rfind(b"\n") > MAX_OUTPUT_LINE_BYTES:
+                    raise Fault(f"line {count + 1} has more than {MAX_OUTPUT_LINE_BYTES} bytes")
     return bytes(printed)
 
 
@@ -216,13 +217,13 @@ def _available_output(program: "subprocess.Popen[bytes]") -> bytes | None:
     with selectors.DefaultSelector() as selector:
         assert program.stdout
         selector.register(program.stdout, selectors.EVENT_READ)
-        return os.read(program.stdout.fileno(), MAX_LINE_BYTES) if selector.select(0) else None
+        return os.read(program.stdout.fileno(), MAX_OUTPUT_LINE_BYTES) if selector.select(0) else None
 
 
 def _write(stdin: IO[bytes], text: memoryview) -> memoryview:
     """Write as much as the program accepts and return the rest, which is empty if it closed its stdin."""
     try:
-        return text[os.write(stdin.fileno(), text[:MAX_LINE_BYTES]) :]
+        return text[os.write(stdin.fileno(), text[:MAX_OUTPUT_LINE_BYTES]) :]
     except BlockingIOError:
         return text
     except BrokenPipeError:

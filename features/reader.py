@@ -21,7 +21,7 @@ from moses_io.files.text import encode
 GROUP = {"cpu": 4096, "cuda": 16384}
 """Maximum number of candidates in a group of several sentences, by type of device."""
 
-NUMBER = 8
+VALUE_BYTES = 8
 """Bytes of a value in the cache."""
 
 
@@ -63,7 +63,7 @@ class Reader:
         keys = [self._keys(each, names) for each in sentences]
         # A value of another size is not a float64, so it is computed again.
         cached = self._cache.get([key for rows in keys for row in rows for key in row])
-        known = {key: value for key, value in cached.items() if len(value) == NUMBER}
+        known = {key: value for key, value in cached.items() if len(value) == VALUE_BYTES}
         new, new_keys = [], []
         for each, rows in zip(sentences, keys, strict=True):
             indices = [index for index, row in enumerate(rows) if not known.keys() >= set(row)]

@@ -120,7 +120,7 @@ class FeatureRequest:
         For each file or folder of the argument it contains the marks in the name, usually none. A file may move to
         another folder, but `lex.e2f` and `lex.f2e` differ even if their content is equal.
         """
-        return [self.label, self.kind, self.values, [list(self.row.marks_of(part)) for part in self.parts]]
+        return [self.label, self.kind, self.values, [list(self.row.name_parts_of(part)) for part in self.parts]]
 
     @property
     def code(self) -> list[str]:

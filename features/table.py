@@ -41,7 +41,7 @@ class Kind:
         learns: whether it is estimated from a corpus when it is created, which may take minutes.
         fixed: whether the weight is 1 by default and never tuned. `is_fixed` recognizes its labels.
         requires: `module:function` that raises `InputError` if a package that the kind needs is not installed.
-        marks: substrings of a file name that determine how the file is used.
+        name_parts: substrings of a file name that determine how the file is used.
         options: names of options in brackets whose values are files or folders.
         translates: whether its models can also translate.
     """
@@ -61,13 +61,13 @@ class Kind:
     learns: bool = False
     fixed: bool = False
     requires: str = ""
-    marks: tuple[str, ...] = ()
+    name_parts: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     translates: bool = False
 
-    def marks_of(self, path: str) -> tuple[str, ...]:
-        """Return the marks in the name of a file, ignoring the name of its folder."""
-        return tuple(mark for mark in self.marks if mark in os.path.basename(path))
+    def name_parts_of(self, path: str) -> tuple[str, ...]:
+        """Return those of `name_parts` that the name of a file has, ignoring the name of its folder."""
+        return tuple(part for part in self.name_parts if part in os.path.basename(path))
 
 
 _KENLM = "features.kinds.language_model:require_kenlm"
@@ -90,7 +90,7 @@ FEATURES: dict[str, Kind] = {
         "values of kenlm from a model of reversed sentences", "ARPA", "files", requires=_KENLM),
     "lexical": Kind("features.kinds.lexical:Lexical", "Lexical",
         "log-probability by IBM model 1 with the table lex.f2e or lex.e2f of Moses",
-        "FILE", "files", marks=("f2e", "e2f")),
+        "FILE", "files", name_parts=("f2e", "e2f")),
     "ibm1": Kind("features.kinds.lexical:Estimated", "IBM",
         "log-probability by IBM model 1 in both directions, estimated from a corpus",
         "SOURCE,TARGET", "files", many=True, learns=True),

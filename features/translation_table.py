@@ -123,7 +123,7 @@ def count(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[int, int])
     Args:
         source: word ids of each sentence.
         target: word ids of its translation.
-        links: packed links of each pair.
+        links: encoded links of each pair.
         nulls: ids of the empty word in source and target, larger than other ids.
 
     Returns:

@@ -134,20 +134,20 @@ def _covers(phrases: Sequence[Phrase], target_length: int) -> bool:
 
 
 def word_alignment(
-    line: Hypothesis, source_length: int, target_length: int, of_list: bool | None = None
+    line: Hypothesis, source_length: int, target_length: int, list_counts: bool | None = None
 ) -> Alignment | None:
     """Return the links between words of a line, or None if the line has no alignment.
 
     The other arguments and the errors are documented at `fitted`.
     """
     links = printed_alignment(line)
-    return None if links is None else fitted(links, source_length, target_length, of_list)[0]
+    return None if links is None else fitted(links, source_length, target_length, list_counts)[0]
 
 
 def fitted(
-    links: PrintedLinks, source_length: int, target_length: int, of_list: bool | None = None
+    links: PrintedLinks, source_length: int, target_length: int, list_counts: bool | None = None
 ) -> tuple[Alignment, bool]:
-    """Return links between words as indices from 0, and whether links past the end were dropped.
+    """Return the links as pairs of word indices from 0, and whether links beyond the end of a sentence were dropped.
 
     Chart decoders count `<s>` and `</s>`: their indices are reduced by one, and links of `<s>` and `</s>` are dropped.
     Indices of other decoders are not changed. Their links that point one or two words past the end of the source or of
@@ -157,9 +157,9 @@ def fitted(
         links: as printed.
         source_length: number of source words.
         target_length: number of target words.
-        of_list: whether the list counts `<s>` and `</s>` (`LinkNumbering.counts_marks`). Used if the links of this line
-            do not decide it. If None, undecided links are treated as links of a chart decoder if one points past the
-            end.
+        list_counts: whether the list counts `<s>` and `</s>` (`LinkNumbering.counts_bos_eos`). Used if the links of
+            this line do not decide it. If None, undecided links are treated as links of a chart decoder if one points
+            past the end.
 
     Returns:
         (links, dropped). `dropped` is False for a chart decoder, where dropping `<s>` and `</s>` is normal.
@@ -167,18 +167,18 @@ def fitted(
     Raises:
         Fault: a link points more than two words past the end, which no decoder prints.
     """
-    behind = any(i >= source_length or j >= target_length for i, j in links)
+    beyond = any(i >= source_length or j >= target_length for i, j in links)
     if any(i > source_length + 1 or j > target_length + 1 for i, j in links):
         raise Fault(f"word alignment beyond the {source_length} source and {target_length} target words")
-    own = counts_marks(links, source_length, target_length)
-    decided = of_list if own is None else own
-    moved = behind if decided is None else decided
-    indices = {(i - 1, j - 1) for i, j in links} if moved else links
+    line_counts = counts_bos_eos(links, source_length, target_length)
+    counts = list_counts if line_counts is None else line_counts
+    is_chart = beyond if counts is None else counts
+    indices = {(i - 1, j - 1) for i, j in links} if is_chart else links
     within = frozenset((i, j) for i, j in indices if 0 <= i < source_length and 0 <= j < target_length)
-    return within, behind and not moved
+    return within, beyond and not is_chart
 
 
-def counts_marks(links: PrintedLinks, source_length: int, target_length: int) -> bool | None:
+def counts_bos_eos(links: PrintedLinks, source_length: int, target_length: int) -> bool | None:
     """Return whether the links count `<s>` and `</s>` (chart decoder), or None if they do not decide it.
 
     With Moses' glue grammar, each line of a chart decoder links `<s>` to `<s>` and `</s>` to `</s>`. With another
@@ -202,7 +202,7 @@ class LinkNumbering:
         self._voted: int | None = None
 
     @property
-    def counts_marks(self) -> bool | None:
+    def counts_bos_eos(self) -> bool | None:
         """Whether the links count `<s>` and `</s>` (chart decoder), or None without evidence so far.
 
         The majority decides, a tie counts as a chart decoder. Without votes, the answer is True if a line links the
@@ -217,7 +217,7 @@ class LinkNumbering:
         if not links or sentence == self._voted:
             return
         # The source length at which the last linked source index would be `</s>`.
-        decided = counts_marks(links, max(i for i, _ in links) - 1, target_length)
+        decided = counts_bos_eos(links, max(i for i, _ in links) - 1, target_length)
         if decided is None:
             self._behind = self._behind or max(j for _, j in links) == target_length
             return

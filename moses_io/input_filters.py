@@ -11,7 +11,7 @@ from moses_io.filters import FILTERS, Filters
 from moses_io.hypothesis import Hypothesis
 from moses_io.nbest import MosesOutput, SentenceList
 
-_MARKS: dict[str, tuple[str, Callable[[str], str]]] = {
+_SUBWORD_MARKERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "factors": ("|", lambda token: token.split("|", 1)[0] or token),
     "debpe": ("@@", lambda token: token.removesuffix("@@")),
     "desentencepiece": ("▁", lambda token: token.replace("▁", "")),
@@ -19,7 +19,7 @@ _MARKS: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 """For each filter, the mark of the texts that it changes, and a function that removes the marks of a token."""
 
-NAMES = tuple(_MARKS)
+NAMES = tuple(_SUBWORD_MARKERS)
 """Names of the filters that can be input filters. The others are for metrics only."""
 
 
@@ -54,8 +54,8 @@ class InputFilters(Filters):
         row = tokens(text)
         indices = list(range(len(row)))
         for part in self._parts:
-            mark, without_marks = _MARKS[part]
-            characters = [len(without_marks(token) if mark in text else token) for token in row]
+            marker, joined = _SUBWORD_MARKERS[part]
+            characters = [len(joined(token) if marker in text else token) for token in row]
             text = FILTERS[part][0]("")(text)
             words = tokens(text)
             ends = list(accumulate(map(len, words)))

@@ -32,7 +32,7 @@ DECODER = "Moses"
 
 MEAN, LOWEST = "mean", "lowest"
 
-Candidate = dict[int, Hypothesis]
+Merged = dict[int, Hypothesis]
 """Lines of one candidate, at most one per list, by the index of the list in ascending order."""
 
 
@@ -221,14 +221,14 @@ def _sentence(indexed: tuple[int, SentenceList]) -> int:
     return indexed[1].sentence
 
 
-def _candidates(parts: Mapping[int, SentenceList]) -> list[Candidate]:
+def _candidates(parts: Mapping[int, SentenceList]) -> list[Merged]:
     """Return the candidates of a sentence in the order of the lists, without duplicates across lists."""
     texts = {index: [tuple(tokens(each.text)) for each in part.hypotheses] for index, part in parts.items()}
     lines = {
         index: dict(zip(reversed(texts[index]), reversed(part.hypotheses), strict=True))
         for index, part in parts.items()
     }  # reversed, so that the first of several lines with one text wins
-    candidates: list[Candidate] = []
+    candidates: list[Merged] = []
     for index, part in parts.items():
         for text, hypothesis in zip(texts[index], part.hypotheses, strict=True):
             containing = [other for other in parts if text in lines[other]]
@@ -238,7 +238,7 @@ def _candidates(parts: Mapping[int, SentenceList]) -> list[Candidate]:
     return candidates
 
 
-def _fills(candidates: Sequence[Candidate], summaries: Mapping[str, _Summary], missing: str | float) -> dict[str, str]:
+def _fills(candidates: Sequence[Merged], summaries: Mapping[str, _Summary], missing: str | float) -> dict[str, str]:
     """Return the values, as text, of each dense feature that some candidates of a sentence lack."""
     dense: list[dict[str, tuple[float, ...]]] = []
     for candidate in candidates:
@@ -256,7 +256,7 @@ def _fills(candidates: Sequence[Candidate], summaries: Mapping[str, _Summary], m
 
 
 def _written(
-    candidates: Iterable[Candidate], parts: Mapping[int, SentenceList], layout: _Layout, fills: Mapping[str, str]
+    candidates: Iterable[Merged], parts: Mapping[int, SentenceList], layout: _Layout, fills: Mapping[str, str]
 ) -> Iterator[bytes]:
     """Yield the lines of the candidates of a sentence."""
     first, *_ = parts
@@ -275,7 +275,7 @@ def _written(
         yield line.removesuffix(b"\n") + b"\n"
 
 
-def _features(candidate: Candidate, layout: _Layout, fills: Mapping[str, str]) -> dict[str, str]:
+def _features(candidate: Merged, layout: _Layout, fills: Mapping[str, str]) -> dict[str, str]:
     """Return the values, as text, of the features of a candidate that its line in the first list lacks."""
     known: dict[str, str] = {}
     existing = {*dict(candidate[0].dense), *candidate[0].sparse} if 0 in candidate else set()

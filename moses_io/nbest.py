@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from moses_io.files.compression import CANDIDATE
+from moses_io.files.compression import LIST_OVERHEAD
 from moses_io.files.errors import Fault, InputError, at, counted, shown
 from moses_io.files.streams import Lines, name_of, numbered_lines, open_output
 from moses_io.files.text import has_marks, read_lines, without_line_end
@@ -171,7 +171,7 @@ def read_hypotheses(path: str | Lines, checked: bool = True, empty: EmptyLines |
             and line.
     """
     layout, order, parser = Layout(), Order(), LineParser()
-    for number, line in numbered_lines(path, CANDIDATE):
+    for number, line in numbered_lines(path, LIST_OVERHEAD):
         if not without_line_end(line):
             if empty is not None:
                 empty.add(number)

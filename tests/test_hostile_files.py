@@ -206,7 +206,7 @@ def test_repetitive_lists_are_far_below_the_limits(
     content = b"".join(b"|||".join([*line.fields[:2], features, b" -1\n"]) for line in lines)
     compressed = pack(content)
     assert len(content) < 0.6 * compression.BYTES_LIMIT[0] * len(compressed)
-    assert len(content) + compression.CANDIDATE * len(lines) < 0.6 * compression.LINES_LIMIT[0] * len(compressed)
+    assert len(content) + compression.LIST_OVERHEAD * len(lines) < 0.6 * compression.LINES_LIMIT[0] * len(compressed)
     (tmp_path / "list").write_bytes(compressed)
     assert sum(1 for _ in read_hypotheses(str(tmp_path / "list"))) == len(lines)
 

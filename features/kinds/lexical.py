@@ -77,7 +77,7 @@ class Lexical(_Tables):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        marks = FEATURES["lexical"].marks_of(argument)
+        marks = FEATURES["lexical"].name_parts_of(argument)
         if len(marks) != 1:
             raise InputError(f"{argument}: expected f2e or e2f in the file name, the direction of the table")
         self._predicts_source = marks == ("e2f",)

@@ -53,7 +53,7 @@ class LinkReader:
         if printed is None:
             return None
         with at(f"{sentence.place(line)}: "):
-            links, dropped = fitted(printed, len(sentence.source), len(hypothesis), sentence.counts_marks)
+            links, dropped = fitted(printed, len(sentence.source), len(hypothesis), sentence.counts_bos_eos)
         if dropped and sentence.path not in self._warned:
             self._warned.add(sentence.path)
             beyond = "links beyond the end of the source or translation are ignored, here and in later lines"

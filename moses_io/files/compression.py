@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from moses_io.files.errors import InputError, counted
 
-LINE, CANDIDATE = 64, 256
+TEXT_OVERHEAD, LIST_OVERHEAD = 64, 256
 """Approximate memory overhead in bytes of each line of a text, and of an n-best list.
 
 The overhead counts in `LINES_LIMIT`. Without it, a compressed file of a few hundred KB could have 60 million short
@@ -67,13 +67,13 @@ def is_compressed(head: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def decompressed(raw: BufferedReader, name: str, line: int) -> Iterator[BinaryIO]:
+def decompressed(raw: BufferedReader, name: str, overhead: int) -> Iterator[BinaryIO]:
     """Yield the decompressed content of a stream, or the stream itself if it is not compressed.
 
     Args:
         raw: binary stream.
         name: of the file, for messages.
-        line: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
+        overhead: memory overhead of a line in bytes, `TEXT_OVERHEAD` or `LIST_OVERHEAD`.
 
     Raises:
         InputError: the format of the compression is not supported. During reading: the disk fails, the compressed
@@ -86,12 +86,12 @@ def decompressed(raw: BufferedReader, name: str, line: int) -> Iterator[BinaryIO
     compressed = _Counted(raw)
     open_format = next((each for start, each in _FORMATS.items() if start.match(head)), None)
     if open_format is None:
-        with BufferedReader(_Reader(raw, None, name, line), BUFFER) as reader:
+        with BufferedReader(_Reader(raw, None, name, overhead), BUFFER) as reader:
             yield cast("BinaryIO", reader)
     else:
         with (
             open_format(compressed) as stream,
-            BufferedReader(_Reader(stream, compressed, name, line), BUFFER) as reader,
+            BufferedReader(_Reader(stream, compressed, name, overhead), BUFFER) as reader,
         ):
             yield cast("BinaryIO", reader)
 
@@ -118,9 +118,9 @@ class _Reader(RawIOBase):
     decompression bomb after it.
     """
 
-    def __init__(self, stream: BufferedIOBase, compressed: _Counted | None, name: str, line: int) -> None:
+    def __init__(self, stream: BufferedIOBase, compressed: _Counted | None, name: str, overhead: int) -> None:
         super().__init__()
-        self._stream, self._compressed, self._name, self._line = stream, compressed, name, line
+        self._stream, self._compressed, self._name, self._overhead = stream, compressed, name, overhead
         self._allowances = [BYTES_LIMIT[1], LINES_LIMIT[1]]
         self._before = self._count = self._lines = 0
 
@@ -150,7 +150,7 @@ class _Reader(RawIOBase):
         self._count += len(block)
         more = compressed - self._before
         self._before = compressed
-        limits = zip((BYTES_LIMIT, LINES_LIMIT), self._allowances, (0, self._line * lines), strict=True)
+        limits = zip((BYTES_LIMIT, LINES_LIMIT), self._allowances, (0, self._overhead * lines), strict=True)
         self._allowances = [
             min(most, left + times * more) - len(block) - extra for (times, most), left, extra in limits
         ]

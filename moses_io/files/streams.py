@@ -16,7 +16,7 @@ from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from moses_io.files.compression import LINE, check_extension, compressing, decompressed, is_compressed
+from moses_io.files.compression import TEXT_OVERHEAD, check_extension, compressing, decompressed, is_compressed
 from moses_io.files.errors import InputError, opening, shown
 
 STANDARD = "-"
@@ -52,12 +52,12 @@ def name_of(path: str | Lines) -> str:
 
 
 @contextlib.contextmanager
-def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
+def open_input(path: str, overhead: int = TEXT_OVERHEAD) -> Iterator[BinaryIO]:
     """Open a file, or stdin for `-`. gzip, bzip2 and xz are detected by content and decompressed.
 
     Args:
         path: of the file.
-        size: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
+        overhead: memory overhead of a line in bytes, `TEXT_OVERHEAD` or `LIST_OVERHEAD`.
 
     Raises:
         InputError: the path cannot be opened or is a folder, or stdin is closed. During reading, the file cannot be
@@ -72,7 +72,7 @@ def open_input(path: str, size: int = LINE) -> Iterator[BinaryIO]:
                 raw = cast("BufferedReader", sys.stdin.buffer)
             else:
                 raise InputError(f"{name}: stdin is closed. Name a file")
-            stream = stack.enter_context(decompressed(raw, name, size))
+            stream = stack.enter_context(decompressed(raw, name, overhead))
         yield stream
 
 
@@ -98,12 +98,12 @@ def read_start_of(path: str | Path, most: int) -> bytes:
         return stream.read(most)
 
 
-def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: str | Lines, overhead: int = TEXT_OVERHEAD) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line with its line end) of a file. A line ends only at LF.
 
     Args:
         path: of the file, `-` for stdin, or lines.
-        size: memory overhead of a line in bytes, `LINE` or `CANDIDATE`.
+        overhead: memory overhead of a line in bytes, `TEXT_OVERHEAD` or `LIST_OVERHEAD`.
 
     Raises:
         InputError: a line has more than `MAX_LINE_BYTES` bytes, an error of `open_input`, or an item of `Lines` is not
@@ -112,7 +112,7 @@ def numbered_lines(path: str | Lines, size: int = LINE) -> Iterator[tuple[int, b
     if isinstance(path, Lines):
         yield from _numbered(path)
         return
-    with open_input(path, size) as stream:
+    with open_input(path, overhead) as stream:
         for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), start=1):
             if len(line) > MAX_LINE_BYTES:
                 raise too_long(path, number)

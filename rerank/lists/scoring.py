@@ -276,5 +276,5 @@ def _sentence(
         hypotheses=hypotheses,
         lines=sentence_list.hypotheses,
         path=sentence_list.path,
-        counts_marks=numbering.counts_marks,
+        counts_bos_eos=numbering.counts_bos_eos,
     )

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from moses_io.alignment import (
     BEYOND_SOURCE,
     LinkNumbering,
-    counts_marks,
+    counts_bos_eos,
     describe_field,
     printed_alignment,
     segmentation,
     segmentation_faults,
 )
-from moses_io.files.compression import CANDIDATE
+from moses_io.files.compression import LIST_OVERHEAD
 from moses_io.files.errors import Fault, InputError, counted, shown
 from moses_io.files.streams import name_of, numbered_lines
 from moses_io.files.text import (
@@ -233,7 +233,7 @@ def validate(nbest: str, source: str | None, references: Sequence[str], weights:
         weights: path of a weight file to compare with the features of the list, optional.
     """
     findings = Findings(name_of(nbest), source, references)
-    for number, line in numbered_lines(nbest, CANDIDATE):
+    for number, line in numbered_lines(nbest, LIST_OVERHEAD):
         findings.add(number, line)
     findings.end()
     findings.check_coverage()
@@ -268,7 +268,7 @@ class LinksBeyond:
         self._numbering.add(hypothesis.sentence, links, lengths["translation"])
         # The given source may belong to another list, so its length is not used here: the largest source index with
         # a link is taken for </s>.
-        decided = counts_marks(links, ends["source"] - 1, lengths["translation"])
+        decided = counts_bos_eos(links, ends["source"] - 1, lengths["translation"])
         for side, length in lengths.items():
             beyond = ends[side] - length  # 0 for the index right after the last word
             if beyond > 1 or (beyond >= 0 and decided is False):
@@ -280,7 +280,7 @@ class LinksBeyond:
         """Return a warning for each side on which links point beyond the last word."""
         warnings = []
         for side, hint in (("source", OTHER_SOURCE), ("translation", "")):
-            phrase_based = self._numbering.counts_marks is False
+            phrase_based = self._numbering.counts_bos_eos is False
             lines = self._certain[side] + (self._unless_chart[side] if phrase_based else [])
             if lines:
                 pointing = f"word alignments of {counted(len(lines), 'line')} point beyond the end of the {side}"

@@ -264,7 +264,7 @@ class Chunks:
                 {"model": printable(model), "weights": weights.astype(np.float64).round(4).tolist()}  # (J, I)
                 for model, weights in self._attention.get((number, name), {}).items()
             ]
-            aligned = _aligned(chosen, source, self._numbering.counts_marks)
+            aligned = _aligned(chosen, source, self._numbering.counts_bos_eos)
             systems[name] = {"index": index, "attention": attended, **aligned}
         return systems
 
@@ -280,13 +280,13 @@ def _quality(listed: Listed) -> dict[str, Any]:
     return {"bleu": [round(score, 2) for score in scores.tolist()], "oracle": int(np.argmax(scores))}
 
 
-def _aligned(hypothesis: Hypothesis | None, source: int, counts_marks: bool | None) -> Mapping[str, Any]:
+def _aligned(hypothesis: Hypothesis | None, source: int, counts_bos_eos: bool | None) -> Mapping[str, Any]:
     """Return Moses' word alignment and phrases of a candidate, empty if the list has none that fit the sentence."""
     if hypothesis is None:
         return {"links": [], "phrases": []}
     target = len(tokens(hypothesis.text))
     try:
-        links = word_alignment(hypothesis, source, target, counts_marks)
+        links = word_alignment(hypothesis, source, target, counts_bos_eos)
     except Fault:
         links = None
     phrases = segmentation(hypothesis) or []

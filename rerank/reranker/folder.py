@@ -309,7 +309,7 @@ def _add_feature(request: FeatureRequest, subfolders: _Subfolders) -> FeatureReq
     if row.takes == "folder":
         return request.with_parts([subfolders.add_pretrained(part) for part in request.parts])
     return request.with_parts(
-        [subfolders.add(_SUBFOLDERS[row.takes], part, row.marks_of(part)) for part in request.parts]
+        [subfolders.add(_SUBFOLDERS[row.takes], part, row.name_parts_of(part)) for part in request.parts]
     )
 
 

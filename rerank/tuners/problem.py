@@ -59,7 +59,7 @@ class Problem:
         return np.clip(weights, self.lower, self.upper)
 
     def measure(self, weights: Array) -> float:
-        """Return the metric, 0 … 1, of the highest-scoring candidates under these weights."""
+        """Return the metric, at most 1, of the highest-scoring candidates under these weights."""
         return float(self.formula.score(self.chosen(weights).sum(axis=0)))  # ()
 
     def chosen(self, weights: Array) -> Array:
@@ -89,7 +89,7 @@ class Tuned:
 
     Attributes:
         weights: (size,) weights, in the order of the feature space.
-        metric: metric of the highest-scoring candidates under these weights, 0 … 1.
+        metric: metric of the highest-scoring candidates under these weights, at most 1.
         runs: metric of each run, if the weights are the mean of several runs.
     """
 

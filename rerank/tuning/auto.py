@@ -169,7 +169,7 @@ class HeldOut:
         return np.concatenate([self.fold(method, number, excluded) for number in numbers])  # (m, formula.size)
 
     def score(self, method: Method, excluded: int | None) -> float:
-        """Return the metric, 0 … 1, of a method on all folds except `excluded`."""
+        """Return the metric, at most 1, of a method on all folds except `excluded`."""
         return float(self._score(self.rest(method, excluded).sum(axis=0)))  # ()
 
     def p_value(self, method: Method, other: Method, excluded: int | None) -> float:

@@ -35,11 +35,11 @@ class CrossValidation:
     Attributes:
         measured: how the metrics were measured, such as `in 5-fold cross-validation`.
         folds: number of folds.
-        old: metric without the features in question, 0 … 1.
-        new: metric with all features, 0 … 1.
+        old: metric without the features in question, at most 1.
+        new: metric with all features, at most 1.
         p: two-sided p-value of the difference. `helps` does not use it.
         weights: (size,) weights of all features, tuned without each fold.
-        initial: metric with the initial weights, 0 … 1, or None if not measured.
+        initial: metric with the initial weights, at most 1, or None if not measured.
         p_initial: two-sided p-value of its difference from `new`, or None if not measured.
     """
 

@@ -94,12 +94,12 @@ def test_the_command_score_uses_the_cache(
 
 
 def test_cached_values_depend_on_how_links_are_numbered(tmp_path: Path) -> None:
-    sentence = Sentence(0, ("x",), (("a",),), counts_marks=True)
+    sentence = Sentence(0, ("x",), (("a",),), counts_bos_eos=True)
     journal, values = Journal(str(tmp_path), {"L": "links"}), {"L": np.array([[0.5]])}
     journal.store(Group([sentence], np.array([0])), values)
     assert journal.values(Group([sentence], np.array([0]))) == values
     for other in (False, None):
-        assert journal.values(Group([replace(sentence, counts_marks=other)], np.array([0]))) is None
+        assert journal.values(Group([replace(sentence, counts_bos_eos=other)], np.array([0]))) is None
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from features.links import packed_links
+from features.links import encoded_links
 from features.models.training.request import read_corpus
 from features.ragged import Ragged
 from features.sentences import TokenPairs
@@ -18,7 +18,7 @@ def counted(pairs: TokenPairs, links: Sequence[Alignment] | Ragged, null: str) -
     """Return the entries (condition, word, probability) of `count`."""
     source, target = [*pairs.source.words, null], [*pairs.target.words, null]
     nulls = (len(source) - 1, len(target) - 1)
-    found = relative(count(pairs.source.numbers, pairs.target.numbers, packed_links(links), nulls))
+    found = relative(count(pairs.source.numbers, pairs.target.numbers, encoded_links(links), nulls))
     return [(source[one], target[other], p) for one, other, p in zip(*(each.tolist() for each in found), strict=True)]
 
 

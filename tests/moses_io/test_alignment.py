@@ -125,7 +125,7 @@ def test_numbering_of_links_is_the_majority_of_sentences(lists: list[list[str]],
     for sentence, lines in enumerate(lists):
         texts = [f"{sentence} ||| a b ||| L= 1 ||| 0 ||| {links}".encode() for links in lines]
         numbering.add_sentence([parse_line(text, 1) for text in texts])
-    assert numbering.counts_marks is wanted
+    assert numbering.counts_bos_eos is wanted
 
 
 @pytest.mark.parametrize("link", [(4, 0), (0, 4)])

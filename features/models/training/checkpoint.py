@@ -64,7 +64,7 @@ class Run:
     settings: Training
     learners: list[Learner]  # one, or the forward and the backward one
     pairs: Sequence[TokenPair]  # training pairs in the direction of the first learner, empty without BPE-dropout
-    links: Ragged  # packed links of each pair, in the same direction, no rows without guided alignment
+    links: Ragged  # encoded links of each pair, in the same direction, no rows without guided alignment
     corpus: list[EncodedCorpus]  # encoded training pairs for each learner, in the same order
     dev: list[EncodedCorpus]  # encoded dev pairs for each learner
     optimizer: torch.optim.Optimizer  # of the weights of all learners

@@ -62,7 +62,7 @@ def encode(
     links: Ragged = NO_LINKS,
     dropout: BpeDropout | None = None,
 ) -> list[EncodedCorpus]:
-    """Encode token pairs, and the packed links of each pair if they are known, for each learner.
+    """Encode token pairs, and the encoded links of each pair if they are known, for each learner.
 
     The second learner reads the same pairs in the opposite direction. The targets of a right-to-left model are
     reversed. With `dropout`, words are segmented at random (`Vocabulary.encode`).
@@ -112,10 +112,10 @@ def _encoded(source: Segmentation, target: Segmentation, links: Ragged, right_to
 
 
 def links_of_subwords(links: Ragged, source: Segmentation, target: Segmentation, right_to_left: bool) -> Ragged:
-    """Return packed links between all subwords of linked words.
+    """Return encoded links between all subwords of linked words.
 
     Args:
-        links: packed links between words, L in all.
+        links: encoded links between words, L in all.
         source: subwords of the source sentences.
         target: subwords of the target sentences, from left to right.
         right_to_left: whether the target is read from its last subword to its first.

@@ -28,7 +28,7 @@ class EncodedCorpus:
         source: ids of each source sentence of the network, without `<s>` and `</s>`.
         target: ids of each target sentence, without `<s>` and `</s>`.
         target_lengths: (P,) words of each target before segmentation into subwords, plus one for `</s>`.
-        links: packed links between the ids of each pair, no rows if not aligned.
+        links: encoded links between the ids of each pair, no rows if not aligned.
     """
 
     source: Ragged

@@ -23,7 +23,7 @@ def counted_lexicon(pairs: TokenPairs, links: Ragged, learner: Learner) -> Trans
 
     Args:
         pairs: token pairs in the direction of the network.
-        links: packed links of each pair.
+        links: encoded links of each pair.
         learner: the network's vocabularies.
     """
     words, target_words = pairs.source.words, pairs.target.words

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from features.links import NO_LINKS, WIDTH, packed_links, swapped
+from features.links import NO_LINKS, WIDTH, encoded_links, swapped
 from features.models.config import RECORD, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model, load_vocabularies, outline
@@ -54,7 +54,7 @@ class Task:
     dev: Sequence[TokenPair]  # token pairs for early stopping, and optionally for fine-tuning
     folder: Path  # of the model, or the parent of a pair's folders `forward` and `backward`
     device: torch.device
-    links: Sequence[Alignment] | Ragged = NO_LINKS  # links of each pair, also packed, empty without word alignment
+    links: Sequence[Alignment] | Ragged = NO_LINKS  # links of each pair, also encoded, empty without word alignment
     synthetic: Sequence[TokenPair] = ()  # pairs whose source is a translation of the target, without links
     ranks: Ranks = ALONE  # the processes that train together
     start: Path | None = None  # folder of the model or pair whose weights and vocabularies the training starts from
@@ -65,7 +65,7 @@ class Task:
         digest = _digest(
             [TokenPairs.of(pairs) for pairs in (self.corpus, self.synthetic) if pairs],
             self.dev,
-            packed_links(self.links),
+            encoded_links(self.links),
             [folder / WEIGHTS for folder in self.starts],
         )
         return [dataclasses.replace(model, corpus=digest) for model in self.models]
@@ -105,9 +105,9 @@ class _Corpus:
 
     Attributes:
         pairs: all usable pairs of an epoch: the real ones, each `upsample` times, and then the synthetic ones.
-        links: packed links of the pairs, no rows if they are not known. Synthetic pairs have none.
+        links: encoded links of the pairs, no rows if they are not known. Synthetic pairs have none.
         real: the usable real pairs, once.
-        real_links: their packed links, no rows if they are not known.
+        real_links: their encoded links, no rows if they are not known.
     """
 
     pairs: TokenPairs
@@ -212,7 +212,7 @@ def usable(pair: TokenPair, task: Task) -> bool:
 
 def _corpus_of(task: Task) -> _Corpus:
     """Return the pairs that a training uses. Raise `InputError` if no real pair is usable."""
-    settings, pairs, links = task.settings, TokenPairs.of(task.corpus), packed_links(task.links)
+    settings, pairs, links = task.settings, TokenPairs.of(task.corpus), encoded_links(task.links)
     mask = _usable_pairs(pairs, task)
     if not mask.any():
         raise InputError(

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from features.links import NO_LINKS, packed_links, swapped
+from features.links import NO_LINKS, encoded_links, swapped
 from features.models.config import ModelConfig
 from features.models.presets import find_preset, resolve
 from features.models.settings import Architecture, Training
@@ -219,12 +219,12 @@ def train_model(
 
 
 def read_corpus(files: ParallelFiles, backward: bool) -> tuple[TokenPairs, Ragged]:
-    """Return the pairs, and the packed links of each pair if they are known. A backward model has exchanged sides."""
+    """Return the pairs, and the encoded links of each pair if they are known. A backward model has exchanged sides."""
     first, second = (1, 0) if backward else (0, 1)
     lines = parallel_lines(files.source, files.target)
     pairs = TokenPairs.of((tokens(pair[first]), tokens(pair[second])) for pair in lines)
     links = NO_LINKS
     if files.alignment:
         lengths = [side.numbers.lengths.tolist() for side in (pairs.source, pairs.target)]
-        links = packed_links(read_alignments(files.alignment, lengths[first], lengths[second]))
+        links = encoded_links(read_alignments(files.alignment, lengths[first], lengths[second]))
     return pairs, swapped(links) if backward else links

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save
 
 from features import translation_table
-from features.links import WIDTH, packed_links
+from features.links import WIDTH, encoded_links
 from features.models.config import ModelConfig
 from features.models.folder import load_model
 from features.models.network.lexicon import ENTRIES
@@ -40,7 +40,7 @@ def spread_links(source_sizes: list[int], target_sizes: list[int], right_to_left
         Segmentation(Ragged.of([[7] * size for size in sizes * 2]), np.array([0, len(sizes), 2 * len(sizes)]))
         for sizes in (source_sizes, target_sizes)
     )
-    return unpacked(links_of_subwords(packed_links([LINKS, LINKS]), source, target, right_to_left)[1])
+    return unpacked(links_of_subwords(encoded_links([LINKS, LINKS]), source, target, right_to_left)[1])
 
 
 def unpacked(links: list[int]) -> set[tuple[int, int]]:
@@ -63,7 +63,7 @@ def test_encoded_subwords_have_the_links_of_their_words() -> None:
     config = ModelConfig("x", "forward", Architecture(), Training(bpe=25), right_to_left=True)
     network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
     learner = Learner(config, Path(), network, vocabulary, vocabulary)
-    (corpus,) = encode(pairs, [learner], packed_links([frozenset({(0, 0), (1, 1)})] * 5))
+    (corpus,) = encode(pairs, [learner], encoded_links([frozenset({(0, 0), (1, 1)})] * 5))
     source, target = corpus.source[0], corpus.target[0]
     sizes = [len(vocabulary.encode([token])) for token in ("lowest", "new", "zorb")]
     assert max(sizes) > 1
@@ -79,7 +79,7 @@ def test_the_lexicon_is_over_tokens_of_the_network() -> None:
     config = ModelConfig("x", "forward", Architecture(), Training())
     network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
     learner, pairs = Learner(config, Path(), network, vocabulary, vocabulary), [(["a", "zorb"], ["b", "a"])]
-    counted = counted_lexicon(TokenPairs.of(pairs), packed_links([frozenset({(0, 0), (1, 0)})]), learner)
+    counted = counted_lexicon(TokenPairs.of(pairs), encoded_links([frozenset({(0, 0), (1, 0)})]), learner)
     assert set(zip(*(each.tolist() for each in counted), strict=True)) == {
         (4, 5, 1.0), (UNKNOWN, 5, 1.0), (BEGIN, 4, 1.0),
     }  # fmt: skip
@@ -95,7 +95,7 @@ def test_the_lexicon_of_subwords_is_counted_from_their_links(monkeypatch: pytest
     rng = random.Random(1)
     words = ["".join(rng.choices("abcde", k=rng.randint(1, 6))) for _ in range(20)]
     pairs = [([rng.choice(words) for _ in range(4)], [rng.choice(words) for _ in range(n % 4)]) for n in range(9)]
-    links = packed_links([frozenset((rng.randrange(4), j) for j in range(n % 4) if j != 1) for n in range(9)])
+    links = encoded_links([frozenset((rng.randrange(4), j) for j in range(n % 4) if j != 1) for n in range(9)])
     vocabulary = build_vocabulary([side for pair in pairs for side in pair], Training(bpe=20))
     config = ModelConfig("x", "forward", Architecture(), Training(bpe=20))
     network = EncoderDecoder(config.architecture, len(vocabulary), len(vocabulary))
