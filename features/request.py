@@ -117,8 +117,8 @@ class FeatureRequest:
     def identity(self) -> list[Any]:
         """The settings that determine the values, without the content of files.
 
-        For each file or folder of the argument it contains the marks in the name, usually none. A file may move to
-        another folder, but `lex.e2f` and `lex.f2e` differ even if their content is equal.
+        For each file or folder of the argument it contains the parts of the name that have a meaning, usually none. A
+        file may move to another folder, but `lex.e2f` and `lex.f2e` differ even if their content is equal.
         """
         return [self.label, self.kind, self.values, [list(self.row.name_parts_of(part)) for part in self.parts]]
 

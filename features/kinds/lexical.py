@@ -77,15 +77,15 @@ class Lexical(_Tables):
     """
 
     def __init__(self, argument: str, resources: Resources) -> None:
-        marks = FEATURES["lexical"].name_parts_of(argument)
-        if len(marks) != 1:
+        name_parts = FEATURES["lexical"].name_parts_of(argument)
+        if len(name_parts) != 1:
             raise InputError(f"{argument}: expected f2e or e2f in the file name, the direction of the table")
-        self._predicts_source = marks == ("e2f",)
+        self._predicts_source = name_parts == ("e2f",)
         words = "source word, target word" if self._predicts_source else "target word, source word"
         columns = f"Expected lines '{words}, probability'. The columns of the table may be swapped, or contain word ids"
         super().__init__(f"lexical:{argument}", columns)
         self._table = read_table(argument)
-        self.signature = f"lexical|{marks[0]}|sha256:{digest(Path(argument))}"
+        self.signature = f"lexical|{name_parts[0]}|sha256:{digest(Path(argument))}"
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Return the score of the side that the table predicts."""

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.moses_output:
         moses_output = read_moses_output(arguments.moses_output)
         if isinstance(replacements.sentences, int):
-            moses_output.check(replacements.sentences, source)
+            moses_output.check(replacements.sentences, source if whole else f"the {replacements.name}")
     reranker = Reranker.load(
         arguments.reranker,
         features=features,

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from moses_io.files.errors import counted
 from rerank.confidence.confidence import Fit
 from rerank.confidence.fitting import Outcome
@@ -232,7 +234,10 @@ DOWN = Scale([0, 100], 332, 12, 5)
 
 
 def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
-    """Draw a dot per sentence of a set, means of the quarters of the set and of dev, and the line of equal scores."""
+    """Draw a dot per sentence of a set, means of the quarters of the set and of dev, and the line of equal scores.
+
+    Scores below 0 are drawn at 0, because TER can be worse than that.
+    """
     left, right, top, bottom = ACROSS(0), ACROSS(100), DOWN(100), DOWN(0)
     parts = []
     for tick in ACROSS.ticks:
@@ -242,7 +247,7 @@ def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
             label(x, bottom + 14, f"{tick:g}", "middle"),
             label(left - 6, y + 4, f"{tick:g}", "end"),
         ]
-    expected, actual = outcome.expected.tolist(), outcome.actual.tolist()  # (n,)
+    expected, actual = (np.clip(values, 0, 100).tolist() for values in (outcome.expected, outcome.actual))  # (n,)
     parts += [
         f'<path class="equal" d="M{left:g} {bottom:g}L{right:g} {top:g}"/>',
         label((left + right) / 2, bottom + 32, f"expected {metric}", "middle"),
@@ -251,7 +256,7 @@ def confidence_chart(outcome: Outcome, dev: Fit, metric: str, name: str) -> str:
     ]
     for kind, quarters, radius in (("one", dev.quarters, 7), ("two", outcome.fit().quarters, 5)):
         estimated = [part.expected for part in quarters]
-        means = [part.actual for part in quarters]
+        means = [max(0.0, part.actual) for part in quarters]
         points = " ".join(f"{ACROSS(one):.1f},{DOWN(other):.1f}" for one, other in zip(estimated, means, strict=True))
         line = f'<polyline class="{kind} line" points="{points}"/>'
         parts.append(f'{line}<g class="{kind}">{_dots(estimated, means, radius)}</g>')

@@ -164,8 +164,6 @@ def read_manifest(folder: Path) -> Manifest:
     if version not in range(1, FORMAT + 1):
         raise InputError(f"{path}: format {version!r}, this version reads formats 1 to {FORMAT}")
     manifest = record_of(values, Manifest, path)
-    if WEIGHTS not in manifest.files:
-        raise InputError(f"{path}: {WEIGHTS} is not among its files")
     _check_shortlist(path, manifest)
     with at(f"{path}: "):
         InputFilters(manifest.input_filter)
@@ -175,6 +173,8 @@ def read_manifest(folder: Path) -> Manifest:
             raise InputError(f"{folder / name}: missing. The folder of a reranker is not complete without it")
         if digest(folder / name) != content:
             raise InputError(f"{folder / name}: changed since the reranker was made")
+    if WEIGHTS not in manifest.files:
+        raise InputError(f"{path}: {WEIGHTS} is not among its files")
     return manifest
 
 
@@ -262,18 +262,18 @@ class _Subfolders:
         self._folder, self._link = folder, link
         self._paths: dict[tuple[Path, tuple[str, ...]], str] = {}
 
-    def add(self, subfolder: str, part: str, marks: tuple[str, ...] = (), link: bool = False) -> str:
+    def add(self, subfolder: str, part: str, name_parts: tuple[str, ...] = (), link: bool = False) -> str:
         """Copy or link a file or folder into a subfolder, at most once, and return its path relative to the reranker.
 
         With `link`, it is linked even if the others are copied.
 
-        A file whose name contains marks keeps its file name without parent folders, because their names could add
-        marks. A file with several names and different marks is copied for each of them.
+        A file whose name contains `name_parts` keeps its file name without parent folders, because their names could
+        add others. A file with several names and different parts is copied for each of them.
         """
         origin = Path(part).resolve()
-        key = (origin, marks)
+        key = (origin, name_parts)
         if key not in self._paths:
-            name = _shortened(os.path.basename(part), marks) if marks else _name(Path(os.path.abspath(part)))
+            name = _shortened(os.path.basename(part), name_parts) if name_parts else _name(Path(os.path.abspath(part)))
             self._paths[key] = _free(subfolder, name, self._paths.values())
             _copy(origin, self._folder / self._paths[key], self._link or link)
         return self._paths[key]
@@ -320,12 +320,12 @@ def _name(origin: Path) -> str:
     return _shortened("-".join(parts[start:]))
 
 
-def _shortened(name: str, marks: tuple[str, ...] = ()) -> str:
-    """Return a name that is short enough for prefixes and suffixes. It keeps its marks, which have a meaning."""
+def _shortened(name: str, name_parts: tuple[str, ...] = ()) -> str:
+    """Return a name that is short enough for prefixes and suffixes. It keeps the parts that have a meaning."""
     data = os.fsencode(name)
     if len(data) <= MAX_NAME_BYTES:
         return name
-    start = data[: MAX_NAME_BYTES // 2].decode(errors="ignore") if not marks else ".".join(marks)
+    start = data[: MAX_NAME_BYTES // 2].decode(errors="ignore") if not name_parts else ".".join(name_parts)
     return f"{start}-{hashlib.sha256(data).hexdigest()[:12]}"
 
 

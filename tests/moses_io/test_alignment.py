@@ -86,7 +86,7 @@ def test_links_outside_the_sentence_are_renumbered_or_dropped(
 
 
 @pytest.mark.parametrize(
-    ("links", "of_list", "wanted", "dropped"),
+    ("links", "list_counts", "wanted", "dropped"),
     [
         ({(1, 1), (2, 1)}, None, {(0, 0), (1, 0)}, False),
         ({(1, 1), (2, 1)}, True, {(0, 0), (1, 0)}, False),
@@ -100,9 +100,9 @@ def test_links_outside_the_sentence_are_renumbered_or_dropped(
     ],
 )
 def test_the_list_decides_for_ambiguous_lines(
-    links: set[tuple[int, int]], of_list: bool | None, wanted: set[tuple[int, int]], dropped: bool
+    links: set[tuple[int, int]], list_counts: bool | None, wanted: set[tuple[int, int]], dropped: bool
 ) -> None:
-    assert fitted(links, 2, 2, of_list) == (wanted, dropped)
+    assert fitted(links, 2, 2, list_counts) == (wanted, dropped)
 
 
 PHRASES, CHART, BEHIND, WITHIN = "0-0 1-1", "0-0 1-1 2-2 3-3", "1-1 2-2", "1-1"

@@ -304,7 +304,7 @@ def test_flat_scores_of_sockeye_2(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "form", "message"),
     [
-        ("a b c\n", "", "list: no n-best list of a decoder that is known. Name its format with --format"),
+        ("a b c\n", "", "list: unknown format. If it is an n-best list of a known decoder, name it with --format"),
         ("", "marian", "list: the list is empty"),
         ("\n", "", "list: the list is empty"),
         ("S-1\ta\n", "", "list: the list is empty"),

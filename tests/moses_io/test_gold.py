@@ -89,7 +89,7 @@ def test_wrong_gold_alignments_are_errors(write: Write, text: str, base: int, me
         ("1 1 1\n1 2 3\n1 3 1\n", 0, "gold:3: the link 3-1 is outside a sentence pair of 2 and 3 words"),
         ("0-0\n\n", 0, "gold has 2 lines, the text has more"),
         ("0-0\n\n\n\n", 0, "gold has 4 lines, the text has 3"),
-        ("1 1 1\n7 1 1\n7 2 2\n", 0, "gold:2: sentence 7, the text has 3 lines"),
+        ("1 1 1\n7 1 1\n7 2 2\n", 0, "gold:2: sentence 7 is beyond the text, which has 3 lines"),
     ],
 )
 def test_a_gold_alignment_of_another_text_is_an_error(write: Write, text: str, base: int, message: str) -> None:

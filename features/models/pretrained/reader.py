@@ -37,7 +37,7 @@ MEMORY = {"cpu": 2**30, "cuda": 2**33}
 """Bytes for the keys, values and logits of a batch, by type of device. It is fixed, so that batches, and therefore the
 last bits of values, do not depend on other programs."""
 
-NUMBER = 8
+VALUE_BYTES = 8
 """Bytes of a value in the cache."""
 
 NAME = "logprob"
@@ -93,7 +93,7 @@ class Pretrained:
             values, steps = self._score(sentences)
             return Reading({NAME: values}, [], steps)
         keys = [self._key(each, hypothesis) for each in sentences for hypothesis in each.hypotheses]
-        known = {key: value for key, value in self._cache.get(keys).items() if len(value) == NUMBER}
+        known = {key: value for key, value in self._cache.get(keys).items() if len(value) == VALUE_BYTES}
         new, start = [], 0
         for each in sentences:
             part = keys[start : start + len(each.hypotheses)]

@@ -79,7 +79,7 @@ def score_one_by_one(
         values[rows_of_batch] = select(names, sums, SourceWords(scores.source_mask, expected))  # (B, names)
         for number, row in zip(numbers, scores.attention.float().cpu().numpy(), strict=True) if attention else ():
             source, target = sides[number]
-            rows[number] = row[: len(target) + 1, : len(first.source.encode(source)) + 2]
+            rows[number] = row[: len(encode_target(first, target)) + 1, : len(first.source.encode(source)) + 2]
     order = [distinct[pair] for pair in pairs]
     by_name = dict(zip(names, values.cpu().numpy()[order].T, strict=True))  # (N,) each
     return Reading(by_name, [rows[index] for index in order] if attention else [])

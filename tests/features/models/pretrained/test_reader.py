@@ -277,7 +277,7 @@ def test_the_size_of_a_model_is_reported(make: Make, caplog: pytest.LogCaptureFi
 
 def test_a_model_larger_than_the_memory_is_an_error(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("features.models.pretrained.folder.memory_of", lambda device: 1000)
-    with pytest.raises(InputError, match=r"t5: 0.0 million parameters.*, more than the 0.0 GB of this cpu"):
+    with pytest.raises(InputError, match=r"t5: 0.0 million parameters.*, more than the 0.0 GB of this machine"):
         opened(make("t5"))
 
 
