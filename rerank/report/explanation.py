@@ -46,21 +46,21 @@ def explain(
     sentence_list = replace(sentence_list, moses_output=moses_output)
     by_name = with_rest(by_name, FeatureSpace(dense_features(sentence_list)))
     scores = LinearModel(by_name, weights).scores(sentence_list)
-    chosen, against = (_index(number, sentence_list) for number in candidates)
+    candidate, against = (_index(number, sentence_list) for number in candidates)
     order = np.argsort(-scores, kind="stable").tolist()
-    chosen = order[0] if chosen is None else chosen
+    candidate = order[0] if candidate is None else candidate
     if against is None:
         others = (sentence_list.moses_choice, *order[:2])
-        against = next((index for index in others if index not in (None, chosen)), chosen)
+        against = next((index for index in others if index not in (None, candidate)), candidate)
     lines = [f"sentence {sentence}, {counted(len(scores), 'candidate')}"]
     lines += [f"  {name:<10} {text}" for name, text in texts]
     if moses_output is not None:
         unlisted = "   (not among the candidates)" if sentence_list.moses_choice is None else ""
         lines.append(f"  {'moses':<10} {moses_output}{unlisted}")
-    for name, index in (("chosen", chosen), ("against", against)):
+    for name, index in (("candidate", candidate), ("against", against)):
         text = sentence_list.hypotheses[index].text
-        lines.append(f"  {name:<10} {text}   (candidate {index + 1}, score {scores[index]:.4f})")
-    return lines + _rows(sentence_list.hypotheses[chosen], sentence_list.hypotheses[against], by_name)
+        lines.append(f"  {name:<10} {text}   (number {index + 1}, score {scores[index]:.4f})")
+    return lines + _rows(sentence_list.hypotheses[candidate], sentence_list.hypotheses[against], by_name)
 
 
 def _index(number: int, sentence_list: SentenceList) -> int | None:
@@ -71,21 +71,18 @@ def _index(number: int, sentence_list: SentenceList) -> int | None:
     return number - 1 if number else None
 
 
-def _rows(chosen: Hypothesis, against: Hypothesis, weights: Weights) -> list[str]:
+def _rows(candidate: Hypothesis, against: Hypothesis, weights: Weights) -> list[str]:
     """Return one line per feature value: both candidates, the weight, and the contribution. The largest comes first."""
-    chosen_values, against_values = (dict(_values(each.dense)) | each.sparse for each in (chosen, against))
+    values, against_values = (dict(_values(each.dense)) | each.sparse for each in (candidate, against))
     by_value = dict(_values(weights.items()))
     parts = []
-    for name in chosen_values | against_values:
-        value, against_value, weight = (
-            chosen_values.get(name, 0.0),
-            against_values.get(name, 0.0),
-            by_value.get(name, 0.0),
-        )
+    for name in values | against_values:
+        value, against_value = values.get(name, 0.0), against_values.get(name, 0.0)
+        weight = by_value.get(name, 0.0)
         parts.append((name, value, against_value, weight, weight * (value - against_value)))
     parts.sort(key=lambda part: -part[4])
     width = max([len("feature"), *(len(part[0]) for part in parts)])
-    head = f"  {'feature':<{width}} {'chosen':>12} {'against':>12} {'weight':>10} {'contribution':>12}"
+    head = f"  {'feature':<{width}} {'candidate':>12} {'against':>12} {'weight':>10} {'contribution':>12}"
     rows = [f"  {name:<{width}} {a:>12.5g} {b:>12.5g} {w:>10.4g} {d:>+12.4f}" for name, a, b, w, d in parts]
     return [head, *rows, f"  {'sum':<{width}} {'':>36} {sum(part[4] for part in parts):>+12.4f}"]
 

@@ -31,8 +31,8 @@ def test_contributions_add_up(explain: Callable[..., tuple[int, list[str], str]]
     assert status == 0
     assert lines[0] == "sentence 7, 3 candidates"
     assert lines[1].split() == ["source", "s", "t"]
-    assert lines[2].startswith("  chosen     a c   (candidate 2, score 2.5000)")
-    assert lines[3].startswith("  against    a b   (candidate 1, score 1.7000)")
+    assert lines[2].startswith("  candidate  a c   (number 2, score 2.5000)")
+    assert lines[3].startswith("  against    a b   (number 1, score 1.7000)")
     rows = [line.split() for line in lines[5:] if line]
     assert rows == [
         ["T.0", "2", "0", "1", "+2.0000"],
@@ -47,7 +47,7 @@ def test_comparison_with_the_moses_output(explain: Callable[..., tuple[int, list
     """The first candidate, which has the highest total, is not the Moses output."""
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x \n" * 7 + "a d \n"))
     assert lines[1] == "  moses      a d"
-    assert "a c   (candidate 2" in lines[2] and "a d   (candidate 3" in lines[3]
+    assert "a c   (number 2" in lines[2] and "a d   (number 3" in lines[3]
 
 
 def test_comparison_with_the_next_best_if_the_output_is_no_candidate(
@@ -55,7 +55,7 @@ def test_comparison_with_the_next_best_if_the_output_is_no_candidate(
 ) -> None:
     _, lines, _ = explain("--sentence", 7, "--moses-output", write("out", "x\n" * 7 + "a z\n"))
     assert lines[1] == "  moses      a z   (not among the candidates)"
-    assert "a c   (candidate 2" in lines[2] and "a b   (candidate 1" in lines[3]
+    assert "a c   (number 2" in lines[2] and "a b   (number 1" in lines[3]
 
 
 def test_a_moses_output_with_another_number_of_lines_is_an_error(
@@ -68,8 +68,8 @@ def test_a_moses_output_with_another_number_of_lines_is_an_error(
 
 def test_candidates_can_be_selected_by_rank(explain: Callable[..., tuple[int, list[str], str]]) -> None:
     _, lines, _ = explain("--sentence", 7, "--candidate", 3, "--against", 2)
-    assert "a d   (candidate 3" in lines[1] and "a c   (candidate 2" in lines[2]
-    assert "a d   (candidate 3" in explain("--sentence", 7, "--against", 3)[1][2]
+    assert "a d   (number 3" in lines[1] and "a c   (number 2" in lines[2]
+    assert "a d   (number 3" in explain("--sentence", 7, "--against", 3)[1][2]
 
 
 @pytest.mark.parametrize(
