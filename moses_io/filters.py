@@ -81,11 +81,8 @@ FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
     "desentencepiece": (_join_sentencepiece, "join subwords with ▁ at the start of a word (SentencePiece)"),
     "dejoiner": (_join_at_joiners, "join subwords and punctuation at ￭ (OpenNMT Tokenizer)"),
     "deescape": (_unescape, "turn &amp;, &#124;, &apos; and the like into characters"),
-    "detruecase": (_detruecase, "capital letter at the start of a sentence (sacremoses)"),
-    "detokenize": (
-        _detokenize,
-        "join punctuation to words, detokenize:de for other languages than English (sacremoses)",
-    ),
+    "detruecase": (_detruecase, "capitalize the start of a sentence (sacremoses)"),
+    "detokenize": (_detokenize, "join punctuation to words (sacremoses), for other languages detokenize:de"),
 }
 
 

@@ -7,12 +7,15 @@ from moses_io.filters import FILTERS
 from rerank.commands.arguments import declarers
 
 HELP = "evaluate translations by BLEU, chrF and TER, with significance tests"
-EXAMPLES = """\
+_FILTERS = "\n".join(f"* {name}: {description}" for name, (_, description) in FILTERS.items())
+EXAMPLES = f"""\
   moses-rerank evaluate --reference test.en test.moses test.out --nbest test.nbest.gz
   moses-rerank evaluate --reference test.raw.en --filter debpe,deescape,detruecase,detokenize:en --tokenize 13a test.out
 
 p-values are two-sided, from paired randomization tests against the first system. Filters are applied to systems,
-references and n-best list, in the given order."""
+references and n-best list, in the given order:
+
+{_FILTERS}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

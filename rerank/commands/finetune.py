@@ -13,7 +13,7 @@ EXAMPLES = """\
       --dev-source dev.de --dev-target dev.en --output opus-tuned
   moses-rerank finetune 'hf:nllb[de,en]' --set lora_rank=16 epochs=2 …
 
-The new folder is one of transformers. It is a feature, hf:opus-tuned, like the old one. The settings are epochs (3),
+The new folder is a model of transformers, used like the old one: hf:opus-tuned. The settings are epochs (3),
 learning_rate (3e-5, with LoRA 3e-4), batch_tokens (2000), gradient_accumulation (1), warmup_updates (100),
 label_smoothing (0.1), clip_norm (1), patience (2), lora_rank (0, all weights are trained) and seed (1)."""
 

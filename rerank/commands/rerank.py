@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     read("list", metavar="NBEST", help="n-best list with all features that have a weight (- for stdin)")
     read("--weights", required=True, help="output of `tune`, or another file of weights")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--source", type=InputPath, metavar="FILE", help="source, to know the number of sentences")
+    size.add_argument("--source", type=InputPath, metavar="FILE", help="source, which gives the number of sentences")
     size.add_argument("--sentences", type=whole_number, metavar="N", help="number of source sentences")
     write("--output", default="-", help="best translations, one line per source sentence (default: stdout)")
     add_choices(parser, "n-best list with new total scores, best candidate first")

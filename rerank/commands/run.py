@@ -24,8 +24,8 @@ An experiment file, with paths relative to its folder:
   test = { source = "test.de", reference = "test.en", nbest = "test.nbest.gz" }
 
   [models]
-  forward = { preset = "rnnsearch" }
-  backward = { preset = "rnnsearch", backward = true, epochs = 10 }
+  forward = { preset = "attend-after" }
+  backward = { preset = "attend-after", backward = true, epochs = 10 }
 
   [features]
   NMT = "neural:forward"
