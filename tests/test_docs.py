@@ -185,6 +185,7 @@ def test_commands_in_the_docs_are_valid(block: Block) -> None:
 def test_examples_of_help_are_valid(name: str) -> None:
     examples = importlib.import_module(f"rerank.commands.{name.replace('-', '_')}").EXAMPLES
     block = Block(name, 0, "", "".join(re.findall(r"^  .*\n|^  .*$", examples, re.MULTILINE)))
+    assert bool(block.commands) == bool(examples)
     for words in block.commands:
         parse(words)
 

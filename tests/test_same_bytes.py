@@ -38,7 +38,7 @@ def test_every_file_that_is_made_is_expected(made: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_step_writes_the_expected_bytes(path: Path, made: Path) -> None:
-    """With other floating-point arithmetic, scores are compared to five digits and dependent files are skipped."""
+    """With other floating-point arithmetic, scores are compared to five digits, and only the files of `CLOSE` are."""
     wanted = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found = (made / path.name.removesuffix(".gz")).read_bytes()
     if (made / "arithmetic").read_text() == (EXPECTED / "arithmetic").read_text():

@@ -212,15 +212,16 @@ class Findings:
             return [f"{self.path}: no candidates"]
         last = max(self._candidates)
         dense = ", ".join(f"{name}({count})" for name, count in self._layout.features or ())
+        per_sentence = f"{counts[0]} to {counts[-1]} per sentence, median {counts[len(counts) // 2]}"
         ids = f"ids {min(self._candidates)} to {last}, {last + 1 - len(counts)} missing"
         lines = [
-            f"{self.path}: {len(counts)} sentences, {ids}",
-            f"candidates: {sum(counts)} ({counts[0]} to {counts[-1]} per sentence, median {counts[len(counts) // 2]}), "
-            f"{self._duplicates} repeated texts, {self._empty} empty texts",
+            f"{self.path}: {counted(len(counts), 'sentence')}, {ids}",
+            f"candidates: {sum(counts):,} ({per_sentence}), "
+            f"{counted(self._duplicates, 'repeated text')}, {counted(self._empty, 'empty text')}",
             f"dense features (values): {dense or 'none'}",
             f"sparse features: {len(self._sparse)}",
         ]
-        return lines + [f"{name}: in {count} lines" for name, count in self._fields.items()]
+        return lines + [f"{name}: in {counted(count, 'line')}" for name, count in self._fields.items()]
 
 
 def validate(nbest: str, source: str | None, references: Sequence[str], weights: str | None) -> Findings:

@@ -10,7 +10,7 @@ import numpy as np
 from features.arrays import Array
 from features.compilation_status import compilation_shown
 from features.progress import log, progress_bar
-from moses_io.files.errors import InputError, nearest, shown
+from moses_io.files.errors import InputError, counted, nearest, shown
 from moses_io.weights import names_of_values, write_weights
 from rerank import __version__
 from rerank.linear.weights import INITIAL, load_weight_file, log_unmatched, with_unseen
@@ -150,7 +150,7 @@ def tune(
     measured = f"metric:{Metric(tuning.metric).signature}|{files.signature}|version:{__version__}"
     gain = _gain(problem, vector, validated, choice, f"{tuning.signature}{chosen_on}|{measured}")
     gained = f"{gain.metric} on the tuning set {gain.before:.2f} -> {gain.after:.2f}"
-    log.info(f"{gained} ({sentences} sentences, {len(problem.statistics)} candidates)")
+    log.info(f"{gained} ({counted(sentences, 'sentence')}, {counted(len(problem.statistics), 'candidate')})")
     log.info(f"signature: {gain.signature}")
     sparse = [f"sparse weights: {os.path.abspath(path)}" for path in content.files[1:]]
     tuned = with_unseen(space.weights(vector), weights, space)

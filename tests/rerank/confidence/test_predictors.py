@@ -74,7 +74,7 @@ def consensus(lines: list[str], totals: list[float]) -> list[float]:
 
 
 def test_similarity_of_the_top_candidates_of_added_features() -> None:
-    """T:1 and T:2 have one top candidate each, and L is not an added feature. If two texts tie by T:2, it has none."""
+    """T.0 and T.1 have one top candidate each, and L is not an added feature. If two texts tie by T.1, it has none."""
     first, second = [tuple(line.split(" ||| ")[1].split()) for line in (LINES[1], LINES[0])]
     sides = [
         consensus([f"0 ||| {' '.join(text)} ||| L= 0 ||| 0" for text in (one, other)], [-1e9, 0])[0]

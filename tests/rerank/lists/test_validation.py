@@ -16,9 +16,9 @@ def test_the_sample_is_valid(command: Command, sample: Path) -> None:
     text = out.decode()
     assert status == 0
     assert "400 sentences, ids 0 to 399, 0 missing" in text
-    assert "candidates: 36329 (4 to 100 per sentence, median 100), 0 repeated texts, 0 empty texts" in text
+    assert "candidates: 36,329 (4 to 100 per sentence, median 100), 0 repeated texts, 0 empty texts" in text
     assert "LexicalReordering0(6), Distortion0(1), LM0(1)" in text
-    assert "field 5, alignment: in 36329 lines" in text
+    assert "field 5, alignment: in 36,329 lines" in text
     assert text.endswith("errors: 0, warnings: 0\n")
 
 
@@ -46,8 +46,8 @@ def test_all_errors_are_reported_with_their_lines(command: Command, write: Write
         ":7: sentence 0 occurs again after other sentences. `moses-rerank validate --regroup` sorts a list by id",
         ":8: expected at least 3 fields between '|||', found 2",
     ]
-    assert "field 5, segmentation: in 1 lines" in text
-    assert "field 6, alignment: in 1 lines" in text
+    assert "field 5, segmentation: in 1 line" in text
+    assert "field 6, alignment: in 1 line" in text
     assert "1 empty" in text
 
 
@@ -62,7 +62,7 @@ def test_mismatches_of_list_reference_and_weights_are_reported(command: Command,
     assert f"warning: feature 'A' has no weight in {weights}" in text
     assert "warning: weights without a feature in the list: B, C_D\n" in text
     assert "feature 'L' has 1 value in the list and 2 weights" in text
-    assert "1 repeated texts" in text
+    assert "1 repeated text," in text
     assert status == 2
 
 

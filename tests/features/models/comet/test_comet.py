@@ -5,6 +5,7 @@ The tests create the environment, unless `MOSES_RERANK_COMET_PYTHON` names the P
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,8 @@ def installed(folder: Path) -> str:
     ]
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode:
+        # Both are messages of pip without a package index. Others, such as a conflict of versions, are failures.
+        assert re.search("NewConnectionError|No matching distribution|Could not fetch", result.stderr), result.stderr
         pytest.skip(f"unbabel-comet cannot be installed here: {result.stderr.strip().splitlines()[-1]}")
     return str(python)
 

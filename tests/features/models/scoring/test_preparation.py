@@ -19,13 +19,13 @@ def score(network: EncoderDecoder) -> TokenScores:
     return network.score(network.encode(pad(SOURCES, CPU)), pad(TARGETS, CPU))
 
 
-def test_folding_does_not_change_scores(network: EncoderDecoder, architecture: Architecture) -> None:
-    folded = copy.deepcopy(network)
-    fuse_context_weights(folded)
-    for found, wanted in zip(score(folded), score(network), strict=True):
+def test_fusing_context_weights_does_not_change_scores(network: EncoderDecoder, architecture: Architecture) -> None:
+    fused = copy.deepcopy(network)
+    fuse_context_weights(fused)
+    for found, wanted in zip(score(fused), score(network), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-12)
     attends = architecture.decoder not in ("no-attention", "transformer") and architecture.granularity == "word"
-    assert any(isinstance(part, Fused) for part in folded.modules()) == attends
+    assert any(isinstance(part, Fused) for part in fused.modules()) == attends
 
 
 def test_lower_precision_gives_close_scores(network: EncoderDecoder) -> None:
