@@ -278,8 +278,8 @@ def test_the_sparse_weight_file_of_the_initial_weights_is_an_input(command: Comm
     experiment.write_text(
         without_models[: without_models.index("[models]")] + without_models[without_models.index("[features]") :]
     )
-    start, sparse = experiment.parent / "moses.ini", experiment.parent / "sparse"
-    start.write_text(start.read_text() + "\n[weight-file]\nsparse\n")
+    initial, sparse = experiment.parent / "moses.ini", experiment.parent / "sparse"
+    initial.write_text(initial.read_text() + "\n[weight-file]\nsparse\n")
     sparse.write_text("T_a 0.5\n")
     assert command("run", experiment)[0] == 0
     assert done(command("run", experiment)[2]) == []

@@ -80,8 +80,8 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
     return folder
 
 
-def write_list(place: Path, content: str) -> None:
-    references = place.with_suffix(".en").read_text(encoding="utf-8").split("\n")
+def write_list(path: Path, content: str) -> None:
+    references = path.with_suffix(".en").read_text(encoding="utf-8").split("\n")
     lines, scores, counts = [], [], [0] * SENTENCES
     for line in content.splitlines(keepends=True):
         number, text = int(line.split(" ", 1)[0]), line.split(" ||| ")[1]
@@ -90,8 +90,8 @@ def write_list(place: Path, content: str) -> None:
             lines.append(line)
             words, answer = text.split(" "), references[number].split(" ")
             scores.append(f"{len(set(words) & set(answer)) - abs(len(words) - len(answer))}\n")
-    place.with_suffix(".nbest").write_text("".join(lines), encoding="utf-8")
-    place.with_suffix(".known").write_text("".join(scores))
+    path.with_suffix(".nbest").write_text("".join(lines), encoding="utf-8")
+    path.with_suffix(".known").write_text("".join(scores))
 
 
 @pytest.fixture
@@ -367,8 +367,8 @@ def test_an_output_folder_that_links_to_itself_is_an_error(command: Command, fol
 
 
 def test_a_folder_name_with_the_set_placeholder_is_an_error(command: Command, folder: Path) -> None:
-    place = folder.rename(folder.with_name("a{set}b"))
-    status, _, err = command("run", place / "experiment.toml")
+    folder = folder.rename(folder.with_name("a{set}b"))
+    status, _, err = command("run", folder / "experiment.toml")
     assert status == 2 and "{set} stands for the name of a set. The folder" in err
 
 
@@ -454,20 +454,22 @@ def test_python_scores_include_confidence_estimates(
     warned: Callable[[str], AbstractContextManager[None]], command: Command, folder: Path
 ) -> None:
     """The estimates equal those of `apply`. An unsupported format of the estimator is only a warning."""
-    place, lists = folder / "work" / "reranker", (folder / "news.nbest", folder / "news.de")
-    apply = ["apply", place, lists[0], "--source", lists[1], "--feature", f"Known=scores:{folder / 'news.known'}"]
+    reranker_folder = folder / "work" / "reranker"
+    lists = (folder / "news.nbest", folder / "news.de")
+    known = f"scores:{folder / 'news.known'}"
+    apply = ["apply", reranker_folder, lists[0], "--source", lists[1], "--feature", f"Known={known}"]
     assert command(*apply, "--confidence", folder / "applied")[0] == 0
-    reranker = Reranker.load(place, features={"Known": f"scores:{folder / 'news.known'}"})
+    reranker = Reranker.load(reranker_folder, features={"Known": known})
     scored = list(reranker.score(*lists))
     assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
     assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
 
-    content = (place / "confidence.json").read_text().replace('"format": 5', '"format": 2')
-    (place / "confidence.json").write_text(content)
-    manifest = json.loads((place / "reranker.json").read_text())
-    manifest["files"]["confidence.json"] = digest(place / "confidence.json")
-    (place / "reranker.json").write_text(json.dumps(manifest))
-    old = Reranker.load(place, features=reranker.features)
+    content = (reranker_folder / "confidence.json").read_text().replace('"format": 5', '"format": 2')
+    (reranker_folder / "confidence.json").write_text(content)
+    manifest = json.loads((reranker_folder / "reranker.json").read_text())
+    manifest["files"]["confidence.json"] = digest(reranker_folder / "confidence.json")
+    (reranker_folder / "reranker.json").write_text(json.dumps(manifest))
+    old = Reranker.load(reranker_folder, features=reranker.features)
     with warned("no estimates: .*confidence.json: format 2, this version reads formats 3, 4 and 5. Make"):
         assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
     status, out, err = command(*apply, "--confidence", folder / "applied")
