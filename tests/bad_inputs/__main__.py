@@ -68,13 +68,13 @@ def main() -> int:
     return int(number > 0)
 
 
-def judge(case: Case, place: Path) -> tuple[Outcome, list[str]]:
+def judge(case: Case, folder: Path) -> tuple[Outcome, list[str]]:
     """Run a case and return its outcome and faults. Its folder is kept only if there are faults."""
-    shutil.rmtree(place, ignore_errors=True)
-    outcome = attempt(case, place)
+    shutil.rmtree(folder, ignore_errors=True)
+    outcome = attempt(case, folder)
     wrong = faults(case, outcome)
     if not wrong:
-        shutil.rmtree(place)
+        shutil.rmtree(folder)
     return outcome, wrong
 
 
