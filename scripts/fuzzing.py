@@ -128,12 +128,12 @@ READERS: dict[str, tuple[str, Read]] = {
     "lexical": ("lex.f2e", lambda path: read_table(str(path))),
     "list": ("nbest", read_list),
     "metrics": ("metrics.jsonl", lambda path: read_epochs(path.parent, ["epoch", "dev_perplexity"])),
-    "pieces": ("source.bpe", read_subwords),
     "reranker": ("reranker.json", read_reranker),
     "scores": ("scores", lambda path: read_scores(str(path))),
     "stages": ("stages.json", lambda path: run_stages([], path)),
     "statistics": ("scores.dat", lambda path: list(read_blocks(str(path), "SCORES"))),
     "study": ("study.toml", lambda path: read_study(str(path))),
+    "subwords": ("source.bpe", read_subwords),
     "text": ("text", lambda path: read_lines(str(path))),
     "tensors": ("model.safetensors", read_model),
     "vocabulary": ("source.vocabulary", lambda path: load_vocabulary(path.parent, "source", has_subwords=False)),
@@ -149,7 +149,7 @@ def valid_files(reader: str, folder: Path) -> list[bytes]:
     """Return the corpus files of a reader, valid ones and earlier faults. Binary formats are generated in `folder`."""
     name, _ = READERS[reader]
     contents = [path.read_bytes() for path in sorted((CORPUS / reader).glob("*"))]
-    if reader == "pieces":
+    if reader == "subwords":
         contents.append(learn({"ab": 1, "ba": 1, "abab": 1}, 8).model)
     if reader in ("tensors", "config", "metrics"):
         contents.append((MODEL / name).read_bytes())
@@ -185,7 +185,7 @@ PARTS = (
 )  # fmt: skip
 
 
-def spoil(contents: Sequence[bytes], rng: random.Random) -> bytes:
+def mutate(contents: Sequence[bytes], rng: random.Random) -> bytes:
     """Return one of the contents, picked at random, with one to four random mutations."""
     content = rng.choice(contents)
     for _ in range(rng.randint(1, 4)):

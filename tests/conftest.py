@@ -47,6 +47,17 @@ def command(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., tuple[in
     return run
 
 
+@pytest.fixture(scope="session")
+def executed() -> Callable[[str], list[str]]:
+    """Return a function that returns the executed stages of `run` or `study`, from its messages."""
+
+    def stages_of(err: str) -> list[str]:
+        stages = re.findall(r"^\[\d+/\d+\] (.*?)(?: \(about [^)]*\))?(?:, [^,]* left in total)?$", err, re.MULTILINE)
+        return [stage for stage in stages if not stage.endswith(": up to date")]
+
+    return stages_of
+
+
 @pytest.fixture
 def progress() -> Iterator[None]:
     """Show progress, like the commands."""

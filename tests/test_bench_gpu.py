@@ -21,12 +21,12 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_bench_gpu_measures_all_rows(tmp_path: Path, sample: Path) -> None:
     ran = run(sample, "--device", "cpu", "--quick", "--json", tmp_path / "figures")
     assert ran.returncode == 0, ran.stderr
-    assert "these are no figures of a GPU" in ran.stdout
+    assert "not results of a GPU" in ran.stdout
     figures = json.loads((tmp_path / "figures").read_text())
-    values = {row["what"]: row["value"] for row in figures["rows"]}
+    values = {row["measurement"]: row["value"] for row in figures["rows"]}
     lines = [line.split(" | ") for line in ran.stdout.split("\n") if line.startswith("| ")]
     assert [line[0].removeprefix("| ") for line in lines[1:]] == list(values)
-    assert {what.split(", ")[0] for what in values} == {"values", "train", "score", "translate"}
+    assert {name.split(", ")[0] for name in values} == {"values", "train", "score", "translate"}
     assert values.pop("values, forward, fp32") == values.pop("values, backward, fp32") == 0
     assert all(value > 0 for value in values.values())
     assert [line[0] for line in lines if "1,000,000" in line[-1]] == ["| score, naive, bf16"]

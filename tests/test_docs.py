@@ -48,7 +48,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGE = DOCS / "guide" / "python.md"
 SETTINGS = "features/models/settings.py"
-ROOMS = ("moses_io", "features", "rerank", "tests", "scripts")
+FOLDERS = ("moses_io", "features", "rerank", "tests", "scripts")
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SMALL = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16, "updates": 5}
 """Settings of a training that takes a second."""
@@ -259,7 +259,7 @@ def test_all_python_in_the_docs_is_tested() -> None:
 
 
 def test_modules_named_in_the_architecture_exist() -> None:
-    modules = {f"/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    modules = {f"/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
     named = set(re.findall(r"`([\w/]+\.py)`", (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")))
     assert not {name for name in named if not any(module.endswith(f"/{name}") for module in modules)}
 
@@ -298,7 +298,7 @@ def test_the_upgrade_page_has_all_renames() -> None:
 
 def test_messages_of_troubleshooting_are_in_the_code() -> None:
     """Messages are in the first columns under `message` and `symptom`, and after `warns:`. `…` matches values."""
-    code = "".join(path.read_text(encoding="utf-8") for room in ROOMS[:3] for path in (ROOT / room).rglob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for folder in FOLDERS[:3] for path in (ROOT / folder).rglob("*.py"))
     page = (DOCS / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
     tables = "".join(re.findall(r"^\| (?:message|symptom) \|.*\n((?:\|.*\n)+)", page, re.MULTILINE))
     quoted = re.findall(r"^\| (?:warning )?`([^`]+)`", tables, re.MULTILINE) + re.findall(r"warns: `([^`]+)`", page)

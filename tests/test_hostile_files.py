@@ -26,6 +26,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from moses_io.decoders import formats
 from moses_io.files import compression
 from moses_io.files.errors import InputError
 from moses_io.files.streams import numbered_lines
@@ -37,7 +38,7 @@ SECONDS, MEGABYTES = 20, 700
 
 
 class TooSlow(BaseException):
-    """A reader exceeds the time limit. It is no `Exception`, so that no reader takes it for a bad file."""
+    """A reader exceeds the time limit. Not an `Exception`, so that readers do not convert it to an `InputError`."""
 
 
 def load() -> ModuleType:
@@ -70,12 +71,16 @@ def in_time() -> Iterator[None]:
 @each_reader
 def test_valid_files_are_read(reader: str, tmp_path: Path) -> None:
     name, read = fuzzing.READERS[reader]
-    found = [path for path in (fuzzing.CORPUS / reader).glob("*") if path.name.startswith("found")]
-    contents = fuzzing.valid_files(reader, tmp_path)
-    for number, content in enumerate(set(contents) - {path.read_bytes() for path in found}):
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / name).write_bytes(content)
-        read(tmp_path / str(number) / name)
+    found = {path.read_bytes() for path in (fuzzing.CORPUS / reader).glob("found*")}
+    valid = set(fuzzing.valid_files(reader, tmp_path)) - found
+    assert valid
+    for number, content in enumerate(valid):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir()
+        path.write_bytes(content)
+        if reader == "decoders":
+            assert formats.recognize(str(path))
+        read(path)
 
 
 @each_reader
@@ -99,7 +104,7 @@ def test_corrupted_valid_files(reader: str, tmp_path: Path) -> None:
     @some
     @given(st.integers(0, 2**32))
     def corrupted(seed: int) -> None:
-        fuzzing.attempt(reader, fuzzing.spoil(contents, random.Random(seed)), tmp_path / "work")
+        fuzzing.attempt(reader, fuzzing.mutate(contents, random.Random(seed)), tmp_path / "work")
 
     corrupted()
 
@@ -111,7 +116,7 @@ def array_that_claims(shape: str) -> bytes:
         for name, each in (("models", "(1,)"), ("systems", shape)):
             head = f"{{'descr': '<U3', 'fortran_order': False, 'shape': {each}, }}".ljust(117) + "\n"
             archive.writestr(
-                f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + b"a" * 12
+                f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.compress("<H", len(head)) + head.encode() + b"a" * 12
             )
     return content.getvalue()
 
@@ -119,7 +124,7 @@ def array_that_claims(shape: str) -> bytes:
 COUNT = b'"features": {"LM0": 1000000000000000000'
 LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "line of 100 MB": ("list", lambda _: b"0 ||| " + b"a " * 50_000_000),
-    "packed line of 100 MB": ("text", lambda _: gzip.compress(b"a" * 100_000_000, 1)),
+    "compressed line of 100 MB": ("text", lambda _: gzip.compress(b"a" * 100_000_000, 1)),
     "id of 10^18": ("list", lambda content: content.replace(b"2 |||", b"1000000000000000000 |||")),
     "many features": (
         "list", lambda _: b"0 ||| a ||| " + b" ".join(b"F%d= 1" % number for number in range(60_000)) + b" ||| 0\n"
@@ -131,7 +136,7 @@ LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "count of 10^18": ("features", lambda content: content.replace(b" 0 2 2 ", b" 0 1000000000000000000 2 ")),
     "array of 10^15": ("attention", lambda _: array_that_claims("(1000000000000000,)")),
     "array of 10^10": ("attention", lambda _: array_that_claims("(10000000000,)")),
-    "tensor of 10^15": ("tensors", lambda content: struct.pack("<Q", 10**15) + content[8:]),
+    "tensor of 10^15": ("tensors", lambda content: struct.compress("<Q", 10**15) + content[8:]),
     "values of 10^18": ("confidence", lambda content: content.replace(b'"features": {', COUNT + b', "', 1)),
 }  # fmt: skip
 
@@ -139,7 +144,9 @@ LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 @pytest.mark.parametrize(("reader", "change"), LARGE.values(), ids=LARGE)
 def test_files_that_claim_huge_sizes(reader: str, change: Callable[[bytes], bytes], tmp_path: Path) -> None:
     """The reader runs in a child process with limited memory."""
-    content = change(fuzzing.valid_files(reader, tmp_path)[-1])
+    valid = fuzzing.valid_files(reader, tmp_path)[-1]
+    content = change(valid)
+    assert content != valid
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork because torch has threads
         child = os.fork()
@@ -177,16 +184,17 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
 @pytest.mark.parametrize(("read", "content"), BOMBS.values(), ids=BOMBS)
 def test_decompression_bombs_are_errors(
     read: Callable[[str], Iterable[object]],
     content: Callable[[], bytes],
-    pack: Callable[[bytes], bytes],
+    compress: Callable[[bytes], bytes],
     tmp_path: Path,
 ) -> None:
-    path, data = tmp_path / "packed", content()
-    path.write_bytes(pack(data))
+    path = tmp_path / "compressed"
+    data = content()
+    path.write_bytes(compress(data))
     start = time.process_time()
     with pytest.raises(InputError, match=f"{path}: suspicious compression ratio: .* expand to more than .* bytes"):
         for _ in read(str(path)):
@@ -196,15 +204,15 @@ def test_decompression_bombs_are_errors(
     assert sum(1 for _ in zip(read(str(path)), range(9), strict=False)) == 9
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("features", [b" LM0= -1 Distortion0= 0 WordPenalty0= -1 TM0= -1 -1 -1 -1 ", b" LM0= -1 "])
 def test_repetitive_lists_are_far_below_the_limits(
-    features: bytes, pack: Callable[[bytes], bytes], sample: Path, tmp_path: Path
+    features: bytes, compress: Callable[[bytes], bytes], sample: Path, tmp_path: Path
 ) -> None:
     """The most repetitive list: the sample with equal features in all lines and without alignments."""
     lines = list(read_hypotheses(str(sample / "dev.nbest.gz")))
     content = b"".join(b"|||".join([*line.fields[:2], features, b" -1\n"]) for line in lines)
-    compressed = pack(content)
+    compressed = compress(content)
     assert len(content) < 0.6 * compression.BYTES_LIMIT[0] * len(compressed)
     assert len(content) + compression.LIST_OVERHEAD * len(lines) < 0.6 * compression.LINES_LIMIT[0] * len(compressed)
     (tmp_path / "list").write_bytes(compressed)
@@ -216,6 +224,6 @@ def test_a_large_list_is_read(sample: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(compression, "BYTES_LIMIT", (compression.BYTES_LIMIT[0], 2**20))
     monkeypatch.setattr(compression, "LINES_LIMIT", (compression.LINES_LIMIT[0], 2**22))
     lines = gzip.decompress((sample / "dev.nbest.gz").read_bytes()).splitlines(keepends=True)[:12_000]
-    for pack in (gzip.compress, bz2.compress, lzma.compress):
-        (tmp_path / "list").write_bytes(pack(b"".join(lines)))
+    for compress in (gzip.compress, bz2.compress, lzma.compress):
+        (tmp_path / "list").write_bytes(compress(b"".join(lines)))
         assert sum(1 for _ in read_hypotheses(str(tmp_path / "list"))) == 12_000

@@ -27,23 +27,23 @@ def nbest(feature: str, good: str = "-1", bad: str = "-9") -> str:
 
 
 @pytest.fixture
-def start(write: Write) -> Path:
+def initial(write: Write) -> Path:
     return write("moses.ini", "[weight]\nDistortion0= 0.1\nLM0= 0.2\nTM0= 0.1 0.1\nUnknownWordPenalty0= 1\n")
 
 
-def tune(command: Command, write: Write, start: Path, content: str | bytes, *more: object) -> tuple[int, bytes, str]:
+def tune(command: Command, write: Write, initial: Path, content: str | bytes, *more: object) -> tuple[int, bytes, str]:
     return command(
-        "tune", write("list", content), "--reference", write("ref", REFERENCE), "--initial-weights", start, *more
+        "tune", write("list", content), "--reference", write("ref", REFERENCE), "--initial-weights", initial, *more
     )
 
 
 @pytest.mark.parametrize(("feature", "good", "bad"), [("NMT_fwd", "-1", "-9"), ("NN_x", "-1 -3", "-9 -3")])
 def test_a_feature_with_an_underscore_is_tuned_with_a_warning(
-    command: Command, write: Write, start: Path, feature: str, good: str, bad: str
+    command: Command, write: Write, initial: Path, feature: str, good: str, bad: str
 ) -> None:
     """train.py gives `NMT_fwd` weight 0, and splits `NN_x= -2 -3`: the second value is added to another feature."""
     content = nbest(feature, good, bad)
-    status, ini, err = tune(command, write, start, content)
+    status, ini, err = tune(command, write, initial, content)
     assert status == 0
     assert f"warning: feature '{feature}'" in err
     weights = write("weights.ini", ini)
@@ -52,36 +52,38 @@ def test_a_feature_with_an_underscore_is_tuned_with_a_warning(
     assert command("rerank", write("list", content), "--weights", weights)[1].decode() == REFERENCE
 
 
-def test_a_compressed_list_is_read(command: Command, write: Write, start: Path) -> None:
+def test_a_compressed_list_is_read(command: Command, write: Write, initial: Path) -> None:
     """train.py: UnicodeDecodeError."""
-    status, ini, _ = tune(command, write, start, gzip.compress(nbest("NMT").encode()))
+    status, ini, _ = tune(command, write, initial, gzip.compress(nbest("NMT").encode()))
     assert (status, b"NMT= " in ini) == (0, True)
 
 
-def test_a_compressed_reference_is_read(command: Command, write: Write, start: Path) -> None:
+def test_a_compressed_reference_is_read(command: Command, write: Write, initial: Path) -> None:
     """extractor reads the compressed bytes as text, without an error."""
     compressed = write("ref.gz", gzip.compress(REFERENCE.encode()))
-    status, _, err = command("tune", write("list", nbest("NMT")), "--reference", compressed, "--initial-weights", start)
+    status, _, err = command(
+        "tune", write("list", nbest("NMT")), "--reference", compressed, "--initial-weights", initial
+    )
     assert status == 0
     assert "-> 100.00" in err
 
 
-def test_an_id_outside_the_references_is_an_error(command: Command, write: Write, start: Path) -> None:
+def test_an_id_outside_the_references_is_an_error(command: Command, write: Write, initial: Path) -> None:
     """extractor is correct here: "Sentence id (7) not found in reference set"."""
-    status, _, err = tune(command, write, start, nbest("NMT").replace("1 |||", "7 |||"))
+    status, _, err = tune(command, write, initial, nbest("NMT").replace("1 |||", "7 |||"))
     assert status == 2
     assert "list:3: sentence 7 is beyond the reference, which has 2 lines (ids from 0 to 1)" in err
 
 
-def test_a_missing_second_reference_is_an_error(command: Command, write: Write, start: Path) -> None:
+def test_a_missing_second_reference_is_an_error(command: Command, write: Write, initial: Path) -> None:
     """extractor does not report it."""
-    status, _, err = tune(command, write, start, nbest("NMT"), "--reference", "nowhere")
+    status, _, err = tune(command, write, initial, nbest("NMT"), "--reference", "nowhere")
     assert (status, "nowhere: No such file or directory" in err) == (2, True)
 
 
-def test_a_shorter_second_reference_is_an_error(command: Command, write: Write, start: Path) -> None:
+def test_a_shorter_second_reference_is_an_error(command: Command, write: Write, initial: Path) -> None:
     """extractor does not report it."""
-    status, _, err = tune(command, write, start, nbest("NMT"), "--reference", write("second", "a b\n"))
+    status, _, err = tune(command, write, initial, nbest("NMT"), "--reference", write("second", "a b\n"))
     assert (status, "has 1 line" in err) == (2, True)
 
 
@@ -96,11 +98,11 @@ def test_a_repeated_sentence_gets_no_second_line(command: Command, write: Write)
     assert command("rerank", write("list", regrouped), "--weights", weights)[1] == b"c\nb\n"
 
 
-def test_references_are_found_by_id_not_by_position(command: Command, write: Write, start: Path) -> None:
+def test_references_are_found_by_id_not_by_position(command: Command, write: Write, initial: Path) -> None:
     """sentence-bleu-nbest uses the next reference whenever the id changes. mert also reads `0|||`."""
     content = nbest("NMT").replace("1 |||", "3|||").replace("0 |||", "1|||")
     reference = write("gaps", "x\n" + REFERENCE.replace("\n", "\nx\n", 1))
-    status, _, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", start)
+    status, _, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", initial)
     assert status == 0
     assert "-> 100.00" in err
 
@@ -136,9 +138,9 @@ def test_a_rescored_list_keeps_its_bytes_and_is_sorted(command: Command, write: 
 def test_tuning_starts_from_the_decoder_weights(command: Command, write: Write) -> None:
     """train.py starts from zero. In this test the weights of the decoder are already optimal and are kept."""
     content = nbest("NMT", "0", "0").replace("LM0= -2", "LM0= -9", 1)
-    start = write("start.ini", "[weight]\nDistortion0= 0\nLM0= 1\nNMT= 0\nTM0= 0 0\n")
+    initial = write("initial.ini", "[weight]\nDistortion0= 0\nLM0= 1\nNMT= 0\nTM0= 0 0\n")
     reference = write("ref", REFERENCE.replace(GOOD[1], BAD[1]))
-    status, ini, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", start)
+    status, ini, err = command("tune", write("list", content), "--reference", reference, "--initial-weights", initial)
     assert status == 0
     assert "BLEU on the tuning set 0.00" not in err
     assert "\nLM0= 1\n" in ini.decode()

@@ -27,10 +27,10 @@ def dense(index: int) -> str:
 @pytest.fixture
 def tune(command: Command, write: Write) -> Tune:
     def run(
-        content: str, start: str, *more: object, lists: tuple[str, ...] = ()
+        content: str, initial: str, *more: object, lists: tuple[str, ...] = ()
     ) -> tuple[int, dict[str, tuple[float, ...]], str]:
         paths = [write(f"list{number}", text) for number, text in enumerate((content, *lists))]
-        arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", write("start", start), *more)
+        arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", write("initial", initial), *more)
         status, ini, err = command("tune", *paths, *arguments)
         return status, read_weights(str(write("ini", ini))) if status == 0 else {}, err
 
@@ -80,7 +80,7 @@ def test_sparse_features_survive_pooling(
 def test_one_seed_gives_the_same_bytes(command: Command, write: Write) -> None:
     """Without -r, mert and kbmira seed from the clock."""
     files = (write("list", nbest(dense)), "--reference", write("ref", REFERENCE))
-    start = write("start", "[weight]\nLM0= 1\n")
+    initial = write("initial", "[weight]\nLM0= 1\n")
     for tuner in ("kbmira", "mert", "pro", "expected", "mean"):
-        found = [command("tune", *files, "--initial-weights", start, "--tuner", tuner)[1] for _ in range(2)]
+        found = [command("tune", *files, "--initial-weights", initial, "--tuner", tuner)[1] for _ in range(2)]
         assert found[0] == found[1] and found[0]

@@ -48,11 +48,11 @@ def release(folder: Path, version: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        ("new", "'new' is no version after PEP 440"),
+        ("new", "'new' is not a version according to PEP 440"),
         ("0.2.0.0rc", "write the version as 0.2.0.0rc0"),
-        ("0.2.0.dev1", "0.2.0.dev1 is a version of development"),
-        ("0.1.9", "0.1.9 is not above 0.2.0.dev0, which pyproject.toml has"),
-        ("0.3.0", "CHANGELOG.md has no part '## 0.3.0 (unreleased)' that says something"),
+        ("0.2.0.dev1", "0.2.0.dev1 is a development or local version"),
+        ("0.1.9", "0.1.9 is not higher than 0.2.0.dev0, the version in pyproject.toml"),
+        ("0.3.0", "CHANGELOG.md: no section '## 0.3.0 (unreleased)', or an empty one"),
     ],
 )
 def test_wrong_versions_are_errors(checkout: Path, version: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_unclean_trees_other_branches_and_existing_tags_are_errors(checkout: Pat
     assert release(checkout, "0.2.0") == (1, "release: on the branch other; releases are made on main\n")
     git(checkout, "switch", "--quiet", "main")
     git(checkout, "tag", "v0.2.0")
-    assert release(checkout, "0.2.0") == (1, "release: there is a tag v0.2.0 already\n")
+    assert release(checkout, "0.2.0") == (1, "release: the tag v0.2.0 already exists\n")
 
 
 def test_files_of_an_earlier_build_are_an_error_and_are_not_removed(checkout: Path) -> None:
@@ -77,9 +77,9 @@ def test_files_of_an_earlier_build_are_an_error_and_are_not_removed(checkout: Pa
     (checkout / "dist").mkdir()
     development, built = checkout / "dist" / "x-0.2.0.dev0-py3-none-any.whl", checkout / "dist" / "x-0.2.0.tar.gz"
     development.touch()
-    assert "dist/ has files" not in release(checkout, "0.2.0")[1]
+    assert "dist/ already has files" not in release(checkout, "0.2.0")[1]
     built.touch()
-    assert release(checkout, "0.2.0") == (1, "release: dist/ has files of 0.2.0 already; remove them\n")
+    assert release(checkout, "0.2.0") == (1, "release: dist/ already has files of 0.2.0; remove them\n")
     assert built.exists() and development.exists()
 
 

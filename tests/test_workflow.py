@@ -23,6 +23,7 @@ from rerank.systems.attention import read_attention
 from rerank.systems.translations import MIN_LENGTH
 
 Command = Callable[..., tuple[int, bytes, str]]
+Executed = Callable[[str], list[str]]
 
 EXPERIMENT = """\
 output = "work"
@@ -66,13 +67,9 @@ def experiment(small: Callable[..., Path]) -> Path:
     return path
 
 
-def done(err: str) -> list[str]:
-    """Return the stages of a run that were executed, from its messages."""
-    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?: \(about [^)]*\))?(?:, [^,]* left in total)?$", err, re.MULTILINE)
-    return [stage for stage in stages if not stage.endswith(": up to date")]
-
-
-def test_run_executes_all_stages_and_later_only_changed_ones(command: Command, experiment: Path) -> None:
+def test_run_executes_all_stages_and_later_only_changed_ones(
+    command: Command, executed: Executed, experiment: Path
+) -> None:
     status, out, err = command("run", experiment, "--device", "cpu")
     assert status == 0
     scoring = [
@@ -80,7 +77,14 @@ def test_run_executes_all_stages_and_later_only_changed_ones(command: Command, e
     ]
     last_stages = ["ablate dev", "ablate test", "ablate", "attend test", "evaluate", "save the reranker"]
     ending = ["tune", "estimate confidence", "rerank test", *last_stages]
-    assert done(err) == ["train forward", *scoring, *ending[:2], "select Moses' choices", "rerank test", *last_stages]
+    assert executed(err) == [
+        "train forward",
+        *scoring,
+        *ending[:2],
+        "select Moses' choices",
+        "rerank test",
+        *last_stages,
+    ]
     work = experiment.parent / "work"
     assert out.decode() == (work / "report.txt").read_text()
     report = json.loads((work / "report.json").read_text())
@@ -94,26 +98,26 @@ def test_run_executes_all_stages_and_later_only_changed_ones(command: Command, e
     assert {model for every in attentions.values() for model in every} == {"forward"}
 
     status, again, err = command("run", experiment)
-    assert (status, again, done(err)) == (0, out, [])
+    assert (status, again, executed(err)) == (0, out, [])
 
     experiment.write_text(EXPERIMENT.replace("iterations = 10", "iterations = 11"))
-    assert done(command("run", experiment)[2])[0] == "tune"
+    assert executed(command("run", experiment)[2])[0] == "tune"
     experiment.write_text(EXPERIMENT.replace('Len = "length"', 'Words = "length"'))
     renamed = ["score dev Words", "join dev", "score test Words", "join test", "tune"]
-    assert done(command("run", experiment)[2])[:5] == renamed
+    assert executed(command("run", experiment)[2])[:5] == renamed
     experiment.write_text(EXPERIMENT.replace("epochs = 2", "epochs = 1"))
-    assert done(command("run", experiment)[2]) == [
+    assert executed(command("run", experiment)[2]) == [
         "train forward",
         *(stage for stage in scoring if not stage.endswith("Len")),
         *ending,
     ]
 
 
-def test_features_of_the_same_model_are_one_stage(command: Command, experiment: Path) -> None:
+def test_features_of_the_same_model_are_one_stage(command: Command, executed: Executed, experiment: Path) -> None:
     """The scored list equals the output of `score`."""
     text = EXPERIMENT.replace('Len = "length"', 'Len = "length"\nLinked = "links:forward"')
     experiment.write_text(text)
-    stages = done(command("run", experiment, "--device", "cpu")[2])
+    stages = executed(command("run", experiment, "--device", "cpu")[2])
     assert stages[1:4] == ["score dev NMT", "score dev Len", "join dev"]
     folder, work = experiment.parent, experiment.parent / "work"
     model = work / "models" / "forward"
@@ -122,16 +126,16 @@ def test_features_of_the_same_model_are_one_stage(command: Command, experiment: 
     status, scored, _ = command("score", folder / "dev.nbest", "--source", folder / "dev.de", *features)
     assert (status, gzip.decompress((work / "dev.nbest.gz").read_bytes())) == (0, scored)
     experiment.write_text(text.replace("[features]", '[features]\nCopied = "copied"'))
-    assert done(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
+    assert executed(command("run", experiment, "--device", "cpu")[2])[:2] == ["score dev Copied", "join dev"]
 
 
 @pytest.mark.slow
-def test_models_add_candidates_in_run_and_apply(command: Command, experiment: Path) -> None:
+def test_models_add_candidates_in_run_and_apply(command: Command, executed: Executed, experiment: Path) -> None:
     """The models of one entry translate together."""
     text = EXPERIMENT.replace("epochs = 2", "candidates = 3, seeds = 2, epochs = 1")
     experiment.write_text(text.replace("neural:forward", "neural:forward[logprob,added]"))
     status, out, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
-    assert status == 0 and {"translate dev", "translate test"} <= set(done(err))
+    assert status == 0 and {"translate dev", "translate test"} <= set(executed(err))
     work = experiment.parent / "work"
     assert re.search(
         rb"\nlists of the reranked translations: \d+ only in Moses, \d+ only in forward, \d+ in both\n", out
@@ -181,45 +185,47 @@ def unplanned(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return experiment
 
 
-def test_a_run_with_planned_models(command: Command, unplanned: Path) -> None:
+def test_a_run_with_planned_models(command: Command, executed: Executed, unplanned: Path) -> None:
     """The complete file is the same experiment. Translations of these models are too bad to be added."""
     status, out, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
-    assert done(err)[0] == "choose models and features"
+    assert executed(err)[0] == "choose models and features"
     assert "translations of models are not added to the lists" in err
     written = unplanned.parent / "work" / "experiment.toml"
     assert not re.search("candidates =|fine_tuning", written.read_text())
     status, again, err = command("run", written)
-    assert (status, again, done(err)) == (0, out, [])
-    assert done(command("run", unplanned)[2]) == []
+    assert (status, again, executed(err)) == (0, out, [])
+    assert executed(command("run", unplanned)[2]) == []
 
 
 @pytest.mark.slow
 def test_translations_of_good_models_are_added(
-    command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, executed: Executed, unplanned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
     status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
-    assert {"compare translations", "translate dev"} <= set(done(err))
+    assert {"compare translations", "translate dev"} <= set(executed(err))
     assert "candidates = 10" in (unplanned.parent / "work" / "experiment.toml").read_text()
-    assert done(command("run", unplanned)[2]) == []
+    assert executed(command("run", unplanned)[2]) == []
 
 
 @pytest.mark.slow
 def test_a_changed_comparison_does_not_repeat_the_training(
-    command: Command, unplanned: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, executed: Executed, unplanned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert command("run", unplanned, "--device", "cpu", "--jobs", 1)[0] == 0
     monkeypatch.setattr("rerank.systems.comparison.Comparison.added", True)
     monkeypatch.setattr("rerank.experiment.chain.MIN_RATIO", 0.0)
     status, _, err = command("run", unplanned, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
-    assert "translate dev" in done(err) and not any(name.startswith("train ") for name in done(err))
+    assert "translate dev" in executed(err) and not any(name.startswith("train ") for name in executed(err))
 
 
 @pytest.mark.slow
-def test_two_jobs_give_the_results_of_one(command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_give_the_results_of_one(
+    command: Command, executed: Executed, experiment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import torch
 
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))
@@ -233,7 +239,7 @@ def test_two_jobs_give_the_results_of_one(command: Command, experiment: Path, mo
     work, results = experiment.parent / "work", []
     for jobs in (1, 2):
         status, out, err = command("run", experiment, "--device", "cpu", "--jobs", jobs, "--allow-code")
-        assert (status, len(done(err))) == (0, 12), err
+        assert (status, len(executed(err))) == (0, 12), err
         results.append((out, gzip.decompress((work / "dev.nbest.gz").read_bytes())))
         shutil.rmtree(work)
     assert results[0] == results[1]
@@ -248,7 +254,7 @@ def test_an_error_in_a_process_is_reported_with_its_stage(command: Command, expe
     assert re.fullmatch("moses-rerank run: train (forward|other): .*train.en has 1 line, .*", err.splitlines()[-1])
 
 
-def test_model_pairs_ensembles_and_pretrained_models(command: Command, experiment: Path) -> None:
+def test_model_pairs_ensembles_and_pretrained_models(command: Command, executed: Executed, experiment: Path) -> None:
     models = """
 pair = { preset = "cohn-align-sym", SMALL }
 fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair", SMALL }
@@ -258,7 +264,7 @@ fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair", SMA
     experiment.write_text("\n".join(line for line in text.split("\n") if not line.startswith("forward")))
     status, _, err = command("run", experiment, "--device", "cpu", "--jobs", 1)
     assert status == 0, err
-    assert done(err)[:3] == ["train pair", "train fertile", "score dev Both"]
+    assert executed(err)[:3] == ["train pair", "train fertile", "score dev Both"]
     work = experiment.parent / "work"
     assert {path.name for path in (work / "models" / "pair").iterdir()} == {"forward", "backward"}
     card = (work / "reranker" / "README.md").read_text()
@@ -269,21 +275,23 @@ fertile = { preset = "cohn-align-sym-glofer-pre", pretrained_model = "pair", SMA
         "model fertile-forward | cohn-align-sym-glofer-pre, forward",
         "model fertile-backward | cohn-align-sym-glofer-pre, backward",
     ]
-    assert done(command("run", experiment)[2]) == []
+    assert executed(command("run", experiment)[2]) == []
 
 
-def test_the_sparse_weight_file_of_the_initial_weights_is_an_input(command: Command, experiment: Path) -> None:
+def test_the_sparse_weight_file_of_the_initial_weights_is_an_input(
+    command: Command, executed: Executed, experiment: Path
+) -> None:
     without_models = EXPERIMENT.replace('NMT = "neural:forward"\n', "")
     experiment.write_text(
         without_models[: without_models.index("[models]")] + without_models[without_models.index("[features]") :]
     )
-    start, sparse = experiment.parent / "moses.ini", experiment.parent / "sparse"
-    start.write_text(start.read_text() + "\n[weight-file]\nsparse\n")
+    initial, sparse = experiment.parent / "moses.ini", experiment.parent / "sparse"
+    initial.write_text(initial.read_text() + "\n[weight-file]\nsparse\n")
     sparse.write_text("T_a 0.5\n")
     assert command("run", experiment)[0] == 0
-    assert done(command("run", experiment)[2]) == []
+    assert executed(command("run", experiment)[2]) == []
     sparse.write_text("T_a 0.25\n")
-    assert done(command("run", experiment)[2])[0] == "tune"
+    assert executed(command("run", experiment)[2])[0] == "tune"
 
 
 def test_a_killed_training_is_resumed_unless_its_settings_change(
@@ -378,14 +386,14 @@ def test_pipes_and_links_in_an_experiment_are_errors(command: Command, experimen
 
 
 def test_an_experiment_does_not_depend_on_the_working_directory(
-    command: Command, experiment: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, executed: Executed, experiment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment.write_text(EXPERIMENT.replace('NMT = "neural:forward"\n', "").replace("forward = ", "# "))
-    assert done(command("run", experiment)[2])[0] == "score dev Len"
+    assert executed(command("run", experiment)[2])[0] == "score dev Len"
     monkeypatch.chdir(experiment.parent)
-    assert done(command("run", experiment.name)[2]) == []
+    assert executed(command("run", experiment.name)[2]) == []
     (experiment.parent / "work" / "report.html").unlink()
-    assert done(command("run", experiment.name)[2]) == ["evaluate"]
+    assert executed(command("run", experiment.name)[2]) == ["evaluate"]
 
 
 def test_score_tune_rerank_and_evaluate(

@@ -54,7 +54,7 @@ class MeanSettings:
     @property
     def signature(self) -> str:
         """Tuner and settings, as written above the weights."""
-        return f"{self.name}|climbs:{self.climbs}|start:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
+        return f"{self.name}|climbs:{self.climbs}|initial:{ALL_KNOWN},{SOME_NEW}|seed:{self.seed}"
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,9 @@ class Set:
         """Return the gain of new over old (partitions, n, size) statistics, averaged over partitions."""
         score = self.problem.formula.score
 
-        def difference(shares: Array) -> Array:
+        def difference(counts: Array) -> Array:
             pairs = zip(new, old, strict=True)
-            return np.mean([100 * (score(shares @ one) - score(shares @ other)) for one, other in pairs], axis=0)
+            return np.mean([100 * (score(counts @ one) - score(counts @ other)) for one, other in pairs], axis=0)
 
         return Statistic(float(difference(np.ones(self.size))), difference(self.trials))
 
@@ -108,7 +108,7 @@ def basis(matrix: Array) -> Array:
 
 
 def correlations_in_lists(on: Set, features: dict[str, Array]) -> dict[str, Statistic]:
-    """Return the rank correlation of each feature with sentence BLEU, after removing what Moses' features explain.
+    """Return the rank correlation with sentence BLEU of each feature's residuals after a fit of Moses' features.
 
     Moses' features are fitted in each list of at least 40 candidates. The correlations are averaged over these lists.
     """
@@ -168,9 +168,9 @@ class Top:
 def soft(problem: Problem, scores: Array) -> Array:
     """Return (n, size) expected statistics under the softmax of the scores."""
     starts, counts = problem.candidates.offsets[:-1], np.diff(problem.candidates.offsets)
-    shares = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), counts))  # (N,)
-    shares /= np.repeat(np.add.reduceat(shares, starts), counts)
-    expected: Array = np.add.reduceat(shares[:, None] * problem.statistics, starts, axis=0)  # (n, size)
+    probabilities = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), counts))  # (N,)
+    probabilities /= np.repeat(np.add.reduceat(probabilities, starts), counts)
+    expected: Array = np.add.reduceat(probabilities[:, None] * problem.statistics, starts, axis=0)  # (n, size)
     return expected
 
 

@@ -42,8 +42,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=cores())
-    parser.add_argument("--only", default="", help="cases whose name holds this")
-    parser.add_argument("--show", action="store_true", help="print how each case ended")
+    parser.add_argument("--only", default="", help="only cases whose name contains this text")
+    parser.add_argument("--show", action="store_true", help="print the outcome of all cases")
     arguments = parser.parse_args()
     folder: Path = arguments.folder.resolve()
     valid = make_valid(folder / "valid")
@@ -53,9 +53,9 @@ def main() -> int:
     assert not repeated, repeated
     number = 0
     slowest = largest = 0.0
-    places = [folder / "cases" / str(place) for place in range(len(cases))]
+    folders = [folder / "cases" / str(number) for number in range(len(cases))]
     with ProcessPoolExecutor(arguments.jobs, get_context("fork")) as pool:
-        for case, (outcome, wrong) in zip(cases, pool.map(judge, cases, places), strict=True):
+        for case, (outcome, wrong) in zip(cases, pool.map(judge, cases, folders), strict=True):
             slowest, largest = max(slowest, outcome.seconds), max(largest, outcome.megabytes)
             number += bool(wrong)
             if wrong or arguments.show:
@@ -64,17 +64,17 @@ def main() -> int:
                     f"{case.name}: {', '.join(wrong) or 'right'}; {outcome.status}, {outcome.seconds:.1f} s: {text}",
                     flush=True,
                 )
-    print(f"{len(cases)} cases, {number} ended wrong; slowest {slowest:.1f} s, largest {largest:.0f} MB")
+    print(f"{len(cases)} cases, {number} failed; slowest {slowest:.1f} s, largest {largest:.0f} MB")
     return int(number > 0)
 
 
-def judge(case: Case, place: Path) -> tuple[Outcome, list[str]]:
+def judge(case: Case, folder: Path) -> tuple[Outcome, list[str]]:
     """Run a case and return its outcome and faults. Its folder is kept only if there are faults."""
-    shutil.rmtree(place, ignore_errors=True)
-    outcome = attempt(case, place)
+    shutil.rmtree(folder, ignore_errors=True)
+    outcome = attempt(case, folder)
     wrong = faults(case, outcome)
     if not wrong:
-        shutil.rmtree(place)
+        shutil.rmtree(folder)
     return outcome, wrong
 
 

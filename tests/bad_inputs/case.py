@@ -19,12 +19,13 @@ MAX_SECONDS = 300
 LIMIT = 8 * 2**30
 """Bytes of memory that a case can allocate, to protect other processes of the machine."""
 
-REFUSED, EITHER = frozenset({2}), frozenset({0, 2})
+ERROR = frozenset({2})
+SUCCESS_OR_ERROR = frozenset({0, 2})
 
-TALKING = ("validate", "explain", "evaluate", "features", "presets", "run", "study")
+PRINTS_TEXT = ("validate", "explain", "evaluate", "features", "presets", "run", "study")
 """Commands whose stdout is a text for users."""
 
-OWN = re.compile(r"(work|cache|model|\..+\.scored)(/|$)")
+CHANGED_BY_COMMANDS = re.compile(r"(work|cache|model|\..+\.scored)(/|$)")
 """Paths that commands may change. The last one contains the scores of a list before its fault."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -41,7 +42,7 @@ def read_lines(name: str) -> list[tuple[str, frozenset[int]]]:
     """
     lines = (Path(__file__).parent / "lines" / f"{name}.txt").read_text().removesuffix("\n").split("\n")
     texts = [_MANY.sub(lambda many: many[1] * int(many[2]), line.encode().decode("unicode_escape")) for line in lines]
-    return [(text.removeprefix("? "), EITHER if text.startswith("? ") else REFUSED) for text in texts]
+    return [(text.removeprefix("? "), SUCCESS_OR_ERROR if text.startswith("? ") else ERROR) for text in texts]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Case:
     arguments: tuple[str, ...]
     files: Mapping[str, bytes | str] = field(default_factory=dict)
     stdin: bytes = b""
-    statuses: frozenset[int] = REFUSED
+    statuses: frozenset[int] = ERROR
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,9 @@ def attempt(case: Case, folder: Path) -> Outcome:
     status, usage = _wait(child)
     left = [path for path in work.rglob("*") if path.is_file() and str(path.relative_to(work)) not in case.files]
     changed = [
-        name for name, content in case.files.items() if isinstance(content, bytes) and not _holds(work / name, content)
+        name
+        for name, content in case.files.items()
+        if isinstance(content, bytes) and not _has_content(work / name, content)
     ]
     return Outcome(
         status=status,
@@ -110,7 +113,7 @@ def attempt(case: Case, folder: Path) -> Outcome:
     )
 
 
-def _holds(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     return path.is_file() and path.read_bytes() == content
 
 
@@ -151,21 +154,26 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
     """Return the faults of an outcome, as short descriptions."""
     lines = [line for line in outcome.err.split("\n") if line]
     messages = [line for line in lines if line.startswith("moses-rerank")]
-    shown = outcome.err + (outcome.out if case.arguments[0] in TALKING else "")
-    refused = outcome.status == 2
+    shown = outcome.err + (outcome.out if case.arguments[0] in PRINTS_TEXT else "")
+    is_error = outcome.status == 2
     wrong = {
         "a traceback": "Traceback" in outcome.err,
         "a warning of a library": "Warning:" in outcome.err,
         f"status {outcome.status}": outcome.status not in case.statuses,
         f"over {SECONDS} s": outcome.seconds > SECONDS,
         f"{outcome.megabytes:.0f} MB": outcome.megabytes > MEGABYTES,
-        "controls on the terminal": bool(_CONTROLS.search(shown)),
-        "not one line of reason": refused and case.arguments[0] != "validate" and len(messages) != 1,
-        "the reason is not the last line": refused and bool(messages) and lines[-1] != messages[-1],
-        "a long reason": any(len(line) > LINE for line in messages),
-        "repeats its input": any(len(word) > 200 for line in messages for word in line.split(" ")),
-        "an output": refused and any(not OWN.match(name) for name in outcome.left),
-        "an input changed": any(not OWN.match(name) for name in outcome.changed),
-        "a half file": any(Path(name).name.startswith(".") and Path(name).name != ".lock" for name in outcome.left),
+        "control characters in the output": bool(_CONTROLS.search(shown)),
+        "no error message in one line": is_error and case.arguments[0] != "validate" and len(messages) != 1,
+        "the error message is not the last line": is_error and bool(messages) and lines[-1] != messages[-1],
+        f"an error message of over {LINE} characters": any(len(line) > LINE for line in messages),
+        "a long part of the input in the error message": any(
+            len(word) > 200 for line in messages for word in line.split(" ")
+        ),
+        "an output file in spite of the error": is_error
+        and any(not CHANGED_BY_COMMANDS.match(name) for name in outcome.left),
+        "a changed input file": any(not CHANGED_BY_COMMANDS.match(name) for name in outcome.changed),
+        "a temporary file left over": any(
+            Path(name).name.startswith(".") and Path(name).name != ".lock" for name in outcome.left
+        ),
     }
     return [fault for fault, holds in wrong.items() if holds]

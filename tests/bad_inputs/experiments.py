@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from case import EITHER, REFUSED, Case, read_lines
+from case import ERROR, SUCCESS_OR_ERROR, Case, read_lines
 
 GOOD = """\
 output = "work"
@@ -89,15 +89,17 @@ def experiment_cases(valid: Path) -> Iterator[Case]:
     for old, new in PATHS:
         unread = old == "train.de" or new == 'output = "."'
         files = {"experiment.toml": good.replace(old, new).encode()}
-        yield _case(f"experiment {old} is {new}", files, EITHER if unread else REFUSED)
+        yield _case(f"experiment {old} is {new}", files, SUCCESS_OR_ERROR if unread else ERROR)
     for name, record in RECORDS.items():
-        yield _case(f"record {name}", {"experiment.toml": good.encode(), "work/stages.json": record}, EITHER)
+        yield _case(f"record {name}", {"experiment.toml": good.encode(), "work/stages.json": record}, SUCCESS_OR_ERROR)
     for name in ("dev.nbest.gz", "weights.ini", "report.txt", ".lock", "models"):
         files = {"experiment.toml": good.encode(), f"work/{name}": "../precious", "precious": b"keep"}
-        yield _case(f"result {name} is a link", files, EITHER)
+        yield _case(f"result {name} is a link", files, SUCCESS_OR_ERROR)
     modules = {f"{name}.py": b"raise SystemExit('imported')" for name in ("redis", "cffi", "wcwidth", "numba", "scipy")}
     yield _case(
-        "modules beside the experiment", {"experiment.toml": good.encode(), **modules, "dill/x": b""}, frozenset({0})
+        "modules in the folder of the experiment",
+        {"experiment.toml": good.encode(), **modules, "dill/x": b""},
+        frozenset({0}),
     )
 
 
@@ -105,5 +107,5 @@ def _experiment(valid: Path, models: str = "", features: str = "", tuning: str =
     return GOOD.format(valid=valid, models=models, features=features, tuning=tuning).encode()
 
 
-def _case(name: str, files: dict[str, bytes | str], statuses: frozenset[int] = REFUSED) -> Case:
+def _case(name: str, files: dict[str, bytes | str], statuses: frozenset[int] = ERROR) -> Case:
     return Case(name, ("run", "experiment.toml"), files, statuses=statuses)

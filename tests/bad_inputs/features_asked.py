@@ -4,7 +4,7 @@ import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
-from case import EITHER, Case, read_lines
+from case import SUCCESS_OR_ERROR, Case, read_lines
 
 OWN = b"""\
 class Missing_:
@@ -76,7 +76,7 @@ def feature_cases(valid: Path) -> Iterator[Case]:
     for name, path in (("device", "/dev/null"), ("nowhere", "/dev/null/x"), ("text", f"{valid}/dev.de")):
         yield Case(f"cache is {name}", (*model, path))
     for name, content in (("text", b"x" * 5000), ("empty", b""), ("head", b"SQLite format 3\0" + bytes(500))):
-        yield Case(f"cache {name}", (*model, "cache"), {"cache/scores.sqlite": content}, statuses=EITHER)
+        yield Case(f"cache {name}", (*model, "cache"), {"cache/scores.sqlite": content}, statuses=SUCCESS_OR_ERROR)
     yield Case("a label twice", (*score, "--feature", "A=length", "--feature", "A=copied"))
     yield Case("a label of the list", (*score, "--feature", "LM0=length"))
     yield Case(

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from case import EITHER, REFUSED, Case
+from case import ERROR, SUCCESS_OR_ERROR, Case
 from valid import init_files
 
 BOMB = 50_000_000
@@ -19,26 +19,29 @@ def list_cases(valid: Path) -> Iterator[Case]:
     good = (valid / "nbest").read_bytes()
     for name, content in bad_lists(good).items():
         for command, arguments in readers(valid, "list").items():
-            blind = command == "explain" or (name, command) == ("id beyond", "merge")  # stops reading; has no source
-            yield Case(f"list {name}: {command}", arguments, {"list": content}, statuses=EITHER if blind else REFUSED)
+            # explain stops after its sentence, and merge has no source
+            accepts = command == "explain" or (name, command) == ("id beyond", "merge")
+            yield Case(
+                f"list {name}: {command}", arguments, {"list": content}, statuses=SUCCESS_OR_ERROR if accepts else ERROR
+            )
     for name, content in odd_lists(good).items():
         for command, arguments in readers(valid, "list").items():
-            yield Case(f"odd list {name}: {command}", arguments, {"list": content}, statuses=EITHER)
+            yield Case(f"odd list {name}: {command}", arguments, {"list": content}, statuses=SUCCESS_OR_ERROR)
     rng = random.Random(1)
     for number in range(60):
-        content, commands = spoil(good, rng), readers(valid, "list")
+        content, commands = mutate(good, rng), readers(valid, "list")
         for command in rng.sample(sorted(commands), 2):
-            yield Case(f"random list {number}: {command}", commands[command], {"list": content}, statuses=EITHER)
+            yield Case(
+                f"random list {number}: {command}", commands[command], {"list": content}, statuses=SUCCESS_OR_ERROR
+            )
 
 
 def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads a list."""
     source, reference = ("--source", f"{valid}/dev.de"), ("--reference", f"{valid}/dev.en")
-    start, weights, out = (
-        ("--initial-weights", f"{valid}/moses.ini"),
-        ("--weights", f"{valid}/moses.ini"),
-        ("--output", "out"),
-    )
+    initial = ("--initial-weights", f"{valid}/moses.ini")
+    weights = ("--weights", f"{valid}/moses.ini")
+    out = ("--output", "out")
     choose = ("--tuner", "auto", "--set", "climbs=1", "--selection", nbest, "--selection-reference", f"{valid}/dev.en")
     features = tuple(word for kind in ("length", "phrases", "consensus:bleu") for word in ("--feature", kind))
     return {
@@ -46,13 +49,13 @@ def readers(valid: Path, nbest: str) -> dict[str, tuple[str, ...]]:
         "score": ("score", nbest, *source, *features, *out),
         "score by a model": ("score", nbest, *source, "--feature", f"neural:{valid}/forward", *out),
         "merge": ("merge", f"A={valid}/nbest", f"B={nbest}", *out),
-        "tune": ("tune", nbest, *reference, *start, *out),
-        "list to choose on": ("tune", f"{valid}/nbest", *reference, *start, *choose, *out),
+        "tune": ("tune", nbest, *reference, *initial, *out),
+        "list to choose on": ("tune", f"{valid}/nbest", *reference, *initial, *choose, *out),
         "rerank": ("rerank", nbest, *weights, *source, *out),
         "apply": ("apply", f"{valid}/reranker", nbest, *source, *out),
         "explain": ("explain", nbest, *weights, "--sentence", "3"),
         "evaluate": ("evaluate", f"{valid}/dev.en", *reference, "--nbest", nbest),
-        "export": ("export", nbest, *reference, *start, *out),
+        "export": ("export", nbest, *reference, *initial, *out),
         "init": ("init", nbest, *init_files(valid), *out),
     }
 
@@ -63,8 +66,8 @@ def bad_lists(good: bytes) -> dict[str, bytes]:
     first, second = lines[0] + b"\n", lines[1] + b"\n"
     fields = lines[0].split(b" ||| ")
 
-    def changed(place: int, value: bytes) -> bytes:
-        return b" ||| ".join([*fields[:place], value, *fields[place + 1 :]]) + b"\n"
+    def changed(field: int, value: bytes) -> bytes:
+        return b" ||| ".join([*fields[:field], value, *fields[field + 1 :]]) + b"\n"
 
     return {
         "id of letters": changed(0, b"x"),
@@ -143,22 +146,23 @@ def odd_lists(good: bytes) -> dict[str, bytes]:
     }
 
 
-def spoil(good: bytes, rng: random.Random) -> bytes:
+def mutate(good: bytes, rng: random.Random) -> bytes:
     """Return a list in which some bytes are changed, deleted, repeated or inserted."""
     content = bytearray(good)
     for _ in range(rng.randint(1, 6)):
-        place, size = rng.randrange(len(content)), rng.randint(1, 40)
+        position = rng.randrange(len(content))
+        size = rng.randint(1, 40)
         match rng.randrange(5):
             case 0:
-                content[place] = rng.randrange(256)
+                content[position] = rng.randrange(256)
             case 1:
-                del content[place : place + size]
+                del content[position : position + size]
             case 2:
-                content[place:place] = content[place : place + size]
+                content[position:position] = content[position : position + size]
             case 3:
-                content[place:place] = rng.choice(
+                content[position:position] = rng.choice(
                     [b" ||| ", b"\n", b"= ", b"-", b"\0", b"1e999", b"nan", b"\x1f\x8b", b"\xff"]
                 )
             case 4:
-                content[place : place + size] = rng.randbytes(size)
+                content[position : position + size] = rng.randbytes(size)
     return bytes(content)

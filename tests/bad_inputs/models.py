@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from case import EITHER, REFUSED, Case
+from case import ERROR, SUCCESS_OR_ERROR, Case
 from valid import SMALL, train_files
 
 VALUES: tuple[tuple[str, Any], ...] = (
@@ -111,7 +111,10 @@ def model_cases(valid: Path) -> Iterator[Case]:
             *SMALL,
         )
         yield Case(
-            f"checkpoint {name}", arguments, _placed(files) | {"model/training.safetensors": content}, statuses=EITHER
+            f"checkpoint {name}",
+            arguments,
+            _placed(files) | {"model/training.safetensors": content},
+            statuses=SUCCESS_OR_ERROR,
         )
 
 
@@ -211,7 +214,7 @@ def _case(valid: Path, name: str, files: dict[str, bytes], start: bool = False) 
         "model top partner=../../../etc",
         "model top preset={}",
     )
-    return Case(name, train if start else _score(valid), _placed(files), statuses=EITHER if odd else REFUSED)
+    return Case(name, train if start else _score(valid), _placed(files), statuses=SUCCESS_OR_ERROR if odd else ERROR)
 
 
 def _placed(files: dict[str, bytes]) -> dict[str, bytes | str]:

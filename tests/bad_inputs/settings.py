@@ -67,7 +67,7 @@ def _extractor(valid: Path) -> Iterator[Case]:
     """Yield cases of faulty files of Moses' extractor."""
     features = b"FEATURES_TXT_BEGIN_0 0 2 2 a b\n1 2\n3 4\nFEATURES_TXT_END_0\n"
     scores = b"SCORES_TXT_BEGIN_0 0 2 9 BLEU\n1 2 1 2 1 2 1 2 3\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_0\n"
-    spoiled = {
+    mutated = {
         "empty": b"",
         "cut": features[:-25],
         "no head": b"1 2\n",
@@ -81,7 +81,7 @@ def _extractor(valid: Path) -> Iterator[Case]:
         "no count": features.replace(b" 0 2 2 ", b" "),
         "controls": b"\x1b[31m" + features,
     }
-    for name, content in spoiled.items():
+    for name, content in mutated.items():
         files = {"features": content, "scores": scores, "dense": b"a 1\nb 1\n"}
         arguments = (
             "tune",

@@ -4,7 +4,7 @@ import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
-from case import EITHER, REFUSED, Case
+from case import ERROR, SUCCESS_OR_ERROR, Case
 from valid import SENTENCES, init_files, train_files
 
 
@@ -13,22 +13,20 @@ def text_cases(valid: Path) -> Iterator[Case]:
     good = (valid / "dev.en").read_bytes()
     for name, content in bad_texts(good).items():
         for command, arguments in readers(valid).items():
-            yield Case(f"text {name}: {command}", arguments, {"text": content}, statuses=REFUSED)
+            yield Case(f"text {name}: {command}", arguments, {"text": content}, statuses=ERROR)
     for name, content in odd_texts(good).items():
         for command, arguments in readers(valid).items():
-            yield Case(f"odd text {name}: {command}", arguments, {"text": content}, statuses=EITHER)
+            yield Case(f"odd text {name}: {command}", arguments, {"text": content}, statuses=SUCCESS_OR_ERROR)
     for name, path in (("zeros", "/dev/zero"), ("folder", "/"), ("nothing", "nowhere"), ("itself", "text")):
         for command, arguments in readers(valid).items():
-            yield Case(f"text is {name}: {command}", arguments, {"text": path}, statuses=REFUSED)
+            yield Case(f"text is {name}: {command}", arguments, {"text": path}, statuses=ERROR)
 
 
 def readers(valid: Path) -> dict[str, tuple[str, ...]]:
     """Return arguments of every command that reads a text."""
     nbest, out = f"{valid}/nbest", ("--output", "out")
-    start, small = (
-        ("--initial-weights", f"{valid}/moses.ini"),
-        ("--set", "embedding_size=4", "hidden_size=4", "attention_size=4", "updates=2"),
-    )
+    initial = ("--initial-weights", f"{valid}/moses.ini")
+    small = ("--set", "embedding_size=4", "hidden_size=4", "attention_size=4", "updates=2")
     choose = ("--tuner", "auto", "--set", "climbs=1", "--selection", nbest, "--selection-reference", "text")
     corpus = train_files(valid)
     as_target = [*corpus[:3], "text", *corpus[4:]]
@@ -37,8 +35,8 @@ def readers(valid: Path) -> dict[str, tuple[str, ...]]:
     return {
         "source of apply": ("apply", f"{valid}/reranker", nbest, "--source", "text", *out),
         "source of score": ("score", nbest, "--source", "text", "--feature", "copied", *out),
-        "reference of tune": ("tune", nbest, "--reference", "text", *start, *out),
-        "reference to choose by": ("tune", nbest, "--reference", f"{valid}/dev.en", *start, *choose, *out),
+        "reference of tune": ("tune", nbest, "--reference", "text", *initial, *out),
+        "reference to choose by": ("tune", nbest, "--reference", f"{valid}/dev.en", *initial, *choose, *out),
         "translation": ("evaluate", "text", "--reference", f"{valid}/dev.en"),
         "reference of evaluate": ("evaluate", f"{valid}/dev.en", "--reference", "text"),
         "target of train": (*train, *as_target),

@@ -82,15 +82,15 @@ def init_files(valid: Path, but: str = "") -> list[str]:
 
 
 def warm_up(valid: Path, folder: Path) -> None:
-    """Load modules and compile code in this process, so forked processes of cases start quickly."""
+    """Load modules and compile code in this process, so forked processes of cases initial quickly."""
     folder.mkdir(exist_ok=True)
     texts = ["--source", f"{valid}/dev.de"]
     models = ["--feature", f"neural:{valid}/forward", "--feature", f"kenlm:{valid}/arpa", "--feature", "consensus:chrf"]
     scored, weights = str(folder / "scored"), str(folder / "weights")
-    start = ["--reference", f"{valid}/dev.en", "--initial-weights", f"{valid}/moses.ini"]
+    initial = ["--reference", f"{valid}/dev.en", "--initial-weights", f"{valid}/moses.ini"]
     _run("score", f"{valid}/nbest", *texts, *models, "--output", scored)
     for tuner in ("kbmira", "mert", "pro", "expected", "auto"):
-        _run("tune", scored, *start, "--tuner", tuner, "--output", weights)
+        _run("tune", scored, *initial, "--tuner", tuner, "--output", weights)
     _run("rerank", scored, "--weights", weights, "--output", str(folder / "reranked"))
     _run("evaluate", "--reference", f"{valid}/dev.en", str(folder / "reranked"), f"{valid}/dev.en")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from case import EITHER, REFUSED, Case
+from case import ERROR, SUCCESS_OR_ERROR, Case
 from valid import init_files
 
 BAD = {
@@ -45,14 +45,16 @@ ODD = {
 
 def weight_cases(valid: Path) -> Iterator[Case]:
     """Yield a case for each weight file and each command that reads one, and for each output of a tuner."""
-    for contents, statuses in ((BAD, REFUSED), (ODD, EITHER)):
+    for contents, statuses in ((BAD, ERROR), (ODD, SUCCESS_OR_ERROR)):
         for name, content in contents.items():
             for command, arguments in weight_readers(valid).items():
                 files = {"ini": content, "sparse": b"x y z\n\x1b[31m nan\n"}
                 yield Case(f"weights {name}: {command}", arguments, files, statuses=statuses)
     for name, content in (("letters", b"F0 x\n"), ("column without end", b"F" + b"9" * 30 + b" 1\n"), *ANSWERS):
         arguments = ("import-weights", ".", "answer", "--output", "out")
-        yield Case(f"answer {name}", arguments, {"answer": content, "init.dense": b"LM0 1\n"}, statuses=EITHER)
+        yield Case(
+            f"answer {name}", arguments, {"answer": content, "init.dense": b"LM0 1\n"}, statuses=SUCCESS_OR_ERROR
+        )
 
 
 ANSWERS = (

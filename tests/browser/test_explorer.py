@@ -102,16 +102,16 @@ def test_a_sentence_opens_by_click_address_and_keys(browse: Browse, explored: An
     order = ids(browser)
     click(browser, f"[data-id='{order[1]}'] td.words")
     opened(browser, order[1])
-    for key, place in ((KEYS["right"], 2), ("j", 3), (KEYS["left"], 2), ("k", 1)):
+    for key, rank in ((KEYS["right"], 2), ("j", 3), (KEYS["left"], 2), ("k", 1)):
         press(browser, key)
-        opened(browser, order[place])
-        assert browser.switch_to.active_element.text == f"Sentence {order[place]}"
+        opened(browser, order[rank])
+        assert browser.switch_to.active_element.text == f"Sentence {order[rank]}"
     click(browser, "#next")
     opened(browser, order[2])
     assert browser.switch_to.active_element.get_attribute("id") == "next"
-    for place in (1, 0):
+    for rank in (1, 0):
         click(browser, "#previous")
-        opened(browser, order[place])
+        opened(browser, order[rank])
     assert not browser.find_element(BY, "#previous").is_enabled()
     assert browser.switch_to.active_element.text == f"Sentence {order[0]}"
     click(browser, "#close")

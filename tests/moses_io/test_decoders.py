@@ -180,7 +180,7 @@ def test_other_files_are_not_recognized(text: str) -> None:
     assert format_of([text] if text else []) == ""
 
 
-def test_initial_weights(write: Write) -> None:
+def test_convert_writes_initial_weights_of_1_for_the_score_and_0_for_others(write: Write) -> None:
     path = write("list", EXAMPLES["marian"])
     convert(str(path), str(path.with_name("output")), weights=str(path.with_name("weights.ini")))
     assert path.with_name("weights.ini").read_text() == "# initial weights\n\n[weight]\nScore= 1\nF0= 0\nF1= 0\n"

@@ -44,7 +44,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("names", "text", "wanted"), [(n, *case) for n, cases in CASES.items() for case in cases])
-def test_filtered_text(names: str, text: str, wanted: str) -> None:
+def test_each_filter_changes_text_as_expected(names: str, text: str, wanted: str) -> None:
     assert Filters(names)(text) == wanted
 
 
@@ -66,13 +66,13 @@ def test_tuning_and_evaluation_use_filtered_text(command: Command, write: Write)
     """The list has subwords and segmentation marks, the reference has words. Without filters, nothing matches."""
     lines = ["0 ||| the ho@@ use |0-0| is r@@ ed . |1-3| ||| L= 0 ||| 0", "0 ||| a ho@@ use |0-0| ||| L= 1 ||| 0"]
     nbest, reference = write("list", "\n".join(lines) + "\n"), write("ref", "the house is red .\n")
-    start = write("start", "[weight]\nL= 1\n")
+    initial = write("initial", "[weight]\nL= 1\n")
     filtered = ("--filter", "marks,debpe")
     status, _, err = command(
-        "tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "kbmira", *filtered
+        "tune", nbest, "--reference", reference, "--initial-weights", initial, "--tuner", "kbmira", *filtered
     )
     assert status == 0 and "-> 100.00" in err and "|filter:marks,debpe|" in err
-    assert "segmentation marks" in command("tune", nbest, "--reference", reference, "--initial-weights", start)[2]
+    assert "segmentation marks" in command("tune", nbest, "--reference", reference, "--initial-weights", initial)[2]
     out = write("out", "the ho@@ use |0-0| is r@@ ed . |1-3|\n")
     status, table, _ = command("evaluate", out, "--reference", reference, "--nbest", nbest, *filtered)
     assert status == 0 and b"100.00" in table and b"|filter:marks,debpe" in table
@@ -134,11 +134,11 @@ def test_advice_names_the_files_with_subwords() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_commands_recommend_the_filter(command: Command, write: Write, name: str) -> None:
-    reference, start = write("ref", "\n".join(PLAIN) + "\n"), write("start", "[weight]\nA= 1\n")
+    reference, initial = write("ref", "\n".join(PLAIN) + "\n"), write("initial", "[weight]\nA= 1\n")
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS[name])))
     system = write("out", "\n".join(TEXTS[name]) + "\n")
     hint = f"not in the reference: they will not match. The filter '{name}' "
-    tune = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "mean")
+    tune = ("tune", nbest, "--reference", reference, "--initial-weights", initial, "--tuner", "mean")
     evaluate = ("evaluate", system, "--reference", reference, "--nbest", nbest)
     out = command("validate", nbest, "--reference", reference)[1].decode()
     assert f" in the list, {hint}" in out and out.endswith("errors: 0, warnings: 1\n")
@@ -156,8 +156,8 @@ def test_commands_recommend_the_filter(command: Command, write: Write, name: str
 def test_tuning_on_subwords_is_one_warning(command: Command, write: Write) -> None:
     text = "".join(f"{line}\n" for line in TEXTS["debpe"])
     nbest = write("list", "".join(f"{n} ||| {line} ||| A= 1 ||| 0\n" for n, line in enumerate(TEXTS["debpe"])))
-    start, output = write("start", "[weight]\nA= 1\n"), nbest.with_name("ini")
-    arguments = ("--reference", write("ref", text), "--initial-weights", start, "--tuner", "mean", "--output", output)
+    initial, output = write("initial", "[weight]\nA= 1\n"), nbest.with_name("ini")
+    arguments = ("--reference", write("ref", text), "--initial-weights", initial, "--tuner", "mean", "--output", output)
     status, _, err = command("tune", nbest, *arguments)
     assert status == 0
     assert err.count("subwords that end in @@ in the list and the reference: metrics count subwords, not words") == 1

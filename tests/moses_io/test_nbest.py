@@ -159,14 +159,17 @@ def test_the_default_moses_choice_has_the_highest_total() -> None:
 
 
 def test_the_moses_choice_is_the_candidate_in_its_output(tmp_path: Path) -> None:
-    """Of two candidates with this text, the higher total is used. Moses prints a space at the end of each line."""
+    """If two candidates have this text, the one with the higher total is used.
+
+    Moses prints a space at the end of each line.
+    """
     path = tmp_path / "out"
     path.write_text("a \nd\n")
     lists = read_moses_output(str(path)).add_to(read_nbest(Lines("list", LIST)))
     assert [(each.moses_choice, each.moses_text) for each in lists] == [(2, "a"), (None, "d")]
 
 
-def test_of_candidates_with_equal_totals_the_first_is_the_moses_choice() -> None:
+def test_the_first_of_candidates_with_equal_totals_is_the_moses_choice() -> None:
     """Both without the output of Moses and with an output that two candidates have."""
     lines = ["0 ||| b ||| L= 1 ||| -2", "0 ||| a ||| L= 1 ||| -1", "0 ||| a ||| L= 2 ||| -1", "0 ||| c ||| L= 1 ||| -1"]
     (listed,) = read_nbest(Lines("list", lines))

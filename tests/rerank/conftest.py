@@ -46,12 +46,12 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     paths = [folder / name for name in ("list", "reference", "weights.ini", "confidence.json")]
     paths[0].write_text("".join(lines))
     paths[1].write_text("\n".join(references) + "\n")
-    start = folder / "start.ini"
-    start.write_text("Noise= 0.1 0.1\n")
+    initial = folder / "initial.ini"
+    initial.write_text("Noise= 0.1 0.1\n")
     lists = Lists([str(paths[0])], [str(paths[1])], Filters(""))
     tuning = make_tuning({"tuner": "expected"})
-    tune(lists, str(start), tuning, str(paths[2]), FoldSettings())
-    fit_confidence(lists, str(start), str(paths[2]), tuning, "bleu", 4, str(paths[3]))
+    tune(lists, str(initial), tuning, str(paths[2]), FoldSettings())
+    fit_confidence(lists, str(initial), str(paths[2]), tuning, "bleu", 4, str(paths[3]))
     return Fitted(*paths)
 
 

@@ -160,8 +160,8 @@ def test_an_output_inside_an_input_folder_is_an_error(command: Command, write: W
 
 def test_an_output_that_is_the_sparse_weight_file_is_an_error(command: Command, write: Write) -> None:
     nbest, reference = write("list", LIST), write("reference", "a\nb\n")
-    sparse, start = write("sparse", "a_b 1\n"), write("start", "[weight]\nL= 1\n[weight-file]\nsparse\n")
-    status, _, err = command("tune", nbest, "--reference", reference, "--initial-weights", start, "--output", sparse)
+    sparse, initial = write("sparse", "a_b 1\n"), write("initial", "[weight]\nL= 1\n[weight-file]\nsparse\n")
+    status, _, err = command("tune", nbest, "--reference", reference, "--initial-weights", initial, "--output", sparse)
     assert (status, "reads this file and would write over it" in err) == (2, True)
     assert sparse.read_text() == "a_b 1\n"
 

@@ -132,7 +132,7 @@ def open_reranker():
 def choose(reranker, expected):
     assert reranker.rerank("nbest", "de") == expected
 
-def choose_anew(folder, expected):
+def choose_with_new_reranker(folder, expected):
     sys.argv[2:] = [folder]
     choose(open_reranker(), expected)
 
@@ -150,7 +150,7 @@ if __name__ == "__main__":
         [each.join() for each in threads]
         assert not failed, failed
     else:
-        start = (choose, (reranker, expected)) if how == "fork" else (choose_anew, (sys.argv[2], expected))
+        start = (choose, (reranker, expected)) if how == "fork" else (choose_with_new_reranker, (sys.argv[2], expected))
         processes = [multiprocessing.get_context(how).Process(target=start[0], args=start[1]) for _ in range(2)]
         [each.start() for each in processes]
         [each.join(300) for each in processes]

@@ -55,7 +55,10 @@ def test_features_without_a_weight_do_not_change_rest(command: Command, write: W
 def test_rest_and_initial_weights_restore_the_total(
     command: Command, write: Write, lines: str, feature: str, total: str
 ) -> None:
-    """Both use the same weights for features whose weights do not stand in the file as those of tuneable features."""
+    """Both use the weights with which Moses decoded.
+
+    This includes features whose weights are missing in the file or are not tuneable.
+    """
     ini, nbest = write("moses.ini", lines), write("list", f"0 ||| a ||| L= -4 {feature} ||| {total}\n")
     scored = command("score", nbest, "--source", write("src", "x\n"), "--feature", f"Rest=rest:{ini}")[1]
     (line,) = read_hypotheses(str(write("scored", scored)))
@@ -66,10 +69,10 @@ def test_rest_and_initial_weights_restore_the_total(
 
 def test_tuners_keep_the_weight_of_rest_at_1(command: Command, write: Write) -> None:
     nbest = write("scored", scored(command, write)[1].replace(b"L= -2 ", b"L= -7 ", 1))
-    start, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")
+    initial, reference = write("moses.ini", INI), write("ref", "the old house is red .\n")
     for tuner in ("kbmira", "mert", "expected"):
         status, ini, err = command(
-            "tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", tuner
+            "tune", nbest, "--reference", reference, "--initial-weights", initial, "--tuner", tuner
         )
         assert status == 0, err
         assert read_weights(str(write("ini", ini)))["Rest"] == (1.0,)

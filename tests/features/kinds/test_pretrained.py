@@ -46,7 +46,9 @@ def test_code_in_the_folder_of_a_pretrained_model_is_not_run(transformer: Path, 
         names = ("AutoConfig", "AutoModelForSeq2SeqLM", "AutoTokenizer")
         values = {"auto_map": dict.fromkeys(names, "evil.Evil"), "model_type": "evil", "tokenizer_class": "Evil"}
         path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    refused = pytest.raises(InputError, match="folder: not a model that transformers can read")
-    with contextlib.suppress(InputError) if way == "tokenizer" else refused:  # a tokenizer may load without its class
+    expected_error = pytest.raises(InputError, match="folder: not a model that transformers can read")
+    with (
+        contextlib.suppress(InputError) if way == "tokenizer" else expected_error
+    ):  # a tokenizer may load without its class
         FeatureSet(parse_requests([f"hf:{folder}"]), Resources("cpu"))
     assert not ran.exists()

@@ -51,7 +51,7 @@ def values(kind: str, argument: str = "", given: list[Sentence] | None = None) -
         ("punctuation", [0, -2, 0, 0]),
     ],
 )
-def test_counts(kind: str, wanted: list[float]) -> None:
+def test_count_features_equal_values_computed_by_hand(kind: str, wanted: list[float]) -> None:
     assert values(kind) == [[value] for value in wanted]
 
 

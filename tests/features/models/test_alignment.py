@@ -96,11 +96,11 @@ def test_links_of_both_directions_are_symmetrized(pointed: dict[str, Path], name
     assert both.signature.endswith(f"|symmetrize:{name or 'grow-diag-final-and'}")
 
 
-def test_an_ensemble_averages_the_attention_of_its_models(pointed: dict[str, Path], kept: Path) -> None:
+def test_an_ensemble_averages_the_attention_of_its_models(pointed: dict[str, Path], other_vocabulary: Path) -> None:
     forward = pointed["forward"]
     same(aligner(forward, forward).align(PAIRS), aligner(forward).align(PAIRS))
-    found = aligner(forward, kept).align(PAIRS)[1]
-    rows = (attention(forward, PAIRS[1]) + attention(kept, PAIRS[1])) / 2
+    found = aligner(forward, other_vocabulary).align(PAIRS)[1]
+    rows = (attention(forward, PAIRS[1]) + attention(other_vocabulary, PAIRS[1])) / 2
     np.testing.assert_allclose(found.attention, rows[:, 1:-1], atol=1e-6)
     assert found.links == swapped(most_attended(rows))
 
@@ -116,30 +116,30 @@ def test_empty_input(pointed: dict[str, Path]) -> None:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def other_vocabulary(tmp_path: Path) -> Path:
     """A forward model with another vocabulary."""
     expected = Path(__file__).parents[2] / "expected" / "models"
-    return Path(shutil.copytree(expected / "forward", tmp_path / "kept"))
+    return Path(shutil.copytree(expected / "forward", tmp_path / "other_vocabulary"))
 
 
-def test_models_that_cannot_align_are_errors(pointed: dict[str, Path], kept: Path, tmp_path: Path) -> None:
+def test_models_that_cannot_align_are_errors(pointed: dict[str, Path], other_vocabulary: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="--symmetrize needs a forward and a backward model, found only forward models"
     ):
-        aligner(kept, pointed["forward"], symmetrize="union")
+        aligner(other_vocabulary, pointed["forward"], symmetrize="union")
     with pytest.raises(InputError, match=r"nowhere: not a model folder, it has no config\.json"):
-        aligner(kept, tmp_path / "nowhere")
-    model = load_model(kept, torch.device("cpu"))
+        aligner(other_vocabulary, tmp_path / "nowhere")
+    model = load_model(other_vocabulary, torch.device("cpu"))
     with torch.no_grad():
         model.network.source_embedding.weight.fill_(torch.nan)
-    save_weights(kept, model.network)
-    with pytest.raises(InputError, match="kept: the attention of this model is not finite"):
-        aligner(kept).align(PAIRS)
-    config = json.loads((kept / "config.json").read_text())
+    save_weights(other_vocabulary, model.network)
+    with pytest.raises(InputError, match="other_vocabulary: the attention of this model is not finite"):
+        aligner(other_vocabulary).align(PAIRS)
+    config = json.loads((other_vocabulary / "config.json").read_text())
     config["architecture"] |= {"decoder": "no-attention", "attention_terms": [], "objectives": []}
-    (kept / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match="kept: a model without attention to the source cannot align"):
-        aligner(kept)
+    (other_vocabulary / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="other_vocabulary: a model without attention to the source cannot align"):
+        aligner(other_vocabulary)
 
 
 SOURCE, TARGET = ["low", "newer", "widest"], ["lowest", "new", "zorb", "wider"]
@@ -176,19 +176,19 @@ def test_rows_of_words_combine_rows_of_subwords(
 ) -> None:
     """A row is the mean over the target subwords and the sum over the source subwords."""
     model = model_of(subwords, right_to_left, **parts)
-    sources = [(i, piece) for i, word in enumerate(SOURCE) for piece in model.source.encode([word])]
-    targets = [(j, piece) for j, word in enumerate(TARGET) for piece in model.target.encode([word])]
+    sources = [(i, subword) for i, word in enumerate(SOURCE) for subword in model.source.encode([word])]
+    targets = [(j, subword) for j, word in enumerate(TARGET) for subword in model.target.encode([word])]
     assert (len(sources) > len(SOURCE) and len(targets) > len(TARGET)) == subwords
     rows = np.random.default_rng(1).random((len(targets) + 1, len(sources) + 2), dtype=np.float32)
-    predicted = list(enumerate(reversed(targets) if right_to_left else targets, start=ahead))  # (row, (word, piece))
+    predicted = list(enumerate(reversed(targets) if right_to_left else targets, start=ahead))  # (row, (word, subword))
     wanted = np.zeros((len(TARGET), len(SOURCE) + 2))
     for j in range(len(TARGET)):
         own = [rows[row] for row, (word, _) in predicted if word == j]
         for row in own:
             wanted[j, 0] += row[0] / len(own)
             wanted[j, -1] += row[-1] / len(own)
-            for place, (i, _) in enumerate(sources, start=1):
-                wanted[j, 1 + i] += row[place] / len(own)
+            for column, (i, _) in enumerate(sources, start=1):
+                wanted[j, 1 + i] += row[column] / len(own)
     found = boundary_rows(model, SOURCE, TARGET, rows)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     assert found.dtype == np.float32

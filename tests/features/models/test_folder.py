@@ -41,9 +41,9 @@ def test_a_model_is_a_folder_without_pickles(folder: Path) -> None:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def current_format(tmp_path: Path) -> Path:
     """A copy of a small trained model, with its config converted to the current format."""
-    folder = Path(shutil.copytree(EXPECTED / "forward", tmp_path / "kept"))
+    folder = Path(shutil.copytree(EXPECTED / "forward", tmp_path / "current_format"))
     (folder / "config.json").write_text(json.dumps(asdict(read_config(folder)), indent=2))
     return folder
 
@@ -75,19 +75,22 @@ def test_a_missing_folder_is_an_error() -> None:
         ),
     ],
 )
-def test_an_invalid_config_is_an_error(kept: Path, content: str, message: str) -> None:
-    (kept / "config.json").write_text(content)
+def test_an_invalid_config_is_an_error(current_format: Path, content: str, message: str) -> None:
+    (current_format / "config.json").write_text(content)
     with pytest.raises(InputError, match=message) as caught:
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
     assert "\n" not in str(caught.value)
 
 
+# near Python's recursion limit of 1,000, where parsing or a later check fails
 @pytest.mark.parametrize("depth", range(700, 1000, 20))
-def test_deeply_nested_json_is_an_error(kept: Path, depth: int) -> None:
-    config = (kept / "config.json").read_text()
-    (kept / "config.json").write_text(config.replace('"hidden_size": 12', f'"hidden_size": {"[" * depth}{"]" * depth}'))
+def test_deeply_nested_json_is_an_error(current_format: Path, depth: int) -> None:
+    config = (current_format / "config.json").read_text()
+    (current_format / "config.json").write_text(
+        config.replace('"hidden_size": 12', f'"hidden_size": {"[" * depth}{"]" * depth}')
+    )
     with pytest.raises(InputError, match=r"config\.json: "):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
 
 
 @pytest.mark.parametrize(
@@ -122,10 +125,12 @@ def test_deeply_nested_json_is_an_error(kept: Path, depth: int) -> None:
         ("training", {"bpe": 100}, "source.bpe: No such file"),
     ],
 )
-def test_invalid_values_of_a_config_are_errors(kept: Path, part: str, values: dict[str, Any], message: str) -> None:
-    changed(kept, part, **values)
+def test_invalid_values_of_a_config_are_errors(
+    current_format: Path, part: str, values: dict[str, Any], message: str
+) -> None:
+    changed(current_format, part, **values)
     with pytest.raises(InputError, match=message) as caught:
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
     assert "\n" not in str(caught.value)
 
 
@@ -144,48 +149,48 @@ def test_invalid_values_of_a_config_are_errors(kept: Path, part: str, values: di
         ),
     ],
 )
-def test_an_altered_vocabulary_is_an_error(kept: Path, old: bytes, new: bytes, message: str) -> None:
-    path = kept / "source.vocabulary"
+def test_an_altered_vocabulary_is_an_error(current_format: Path, old: bytes, new: bytes, message: str) -> None:
+    path = current_format / "source.vocabulary"
     path.write_bytes(path.read_bytes().replace(old, new))
     with pytest.raises(InputError, match=message):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
 
 
-def test_a_truncated_vocabulary_is_an_error(kept: Path) -> None:
-    path = kept / "target.vocabulary"
+def test_a_truncated_vocabulary_is_an_error(current_format: Path) -> None:
+    path = current_format / "target.vocabulary"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match="cut off, expected a word and a line end"):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
 
 
-def test_subwords_in_the_folder_of_a_word_model_are_an_error(kept: Path) -> None:
-    (kept / "target.bpe").write_bytes(b"")
+def test_subwords_in_the_folder_of_a_word_model_are_an_error(current_format: Path) -> None:
+    (current_format / "target.bpe").write_bytes(b"")
     with pytest.raises(InputError, match=r"target\.bpe: the model uses whole words"):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_folder_pipe_or_dangling_link_instead_of_a_file_is_an_error(kept: Path, name: str) -> None:
-    path = kept / name
+def test_a_folder_pipe_or_dangling_link_instead_of_a_file_is_an_error(current_format: Path, name: str) -> None:
+    path = current_format / name
     path.unlink()
     for make, message in ((path.mkdir, "a folder"), (partial(os.mkfifo, path), "a pipe or a device")):
         make()
         with pytest.raises(InputError, match=rf"{name}: {message}"):
-            load_model(kept, CPU)
+            load_model(current_format, CPU)
         path.rmdir() if path.is_dir() else path.unlink()
     path.symlink_to("nowhere")
     with pytest.raises(InputError, match=f"{name}: No such file"):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
 
 
-def test_the_digest_covers_all_files(kept: Path) -> None:
+def test_the_digest_covers_all_files(current_format: Path) -> None:
     """The digest equals the output of two `sha256sum` commands. Another order of words gives another digest."""
-    found = [load_model(kept, CPU).digest]
+    found = [load_model(current_format, CPU).digest]
     for script in ("sed -i 's/: 80/: 81/' config.json", "sed -i '1h;1d;2G' target.vocabulary"):
-        printed = subprocess.check_output(f"sha256sum {' '.join(PARTS)} | sha256sum", shell=True, cwd=kept)
+        printed = subprocess.check_output(f"sha256sum {' '.join(PARTS)} | sha256sum", shell=True, cwd=current_format)
         assert found[-1] == printed[:12].decode()
-        subprocess.run(script, shell=True, cwd=kept, check=True)
-        found.append(load_model(kept, CPU).digest)
+        subprocess.run(script, shell=True, cwd=current_format, check=True)
+        found.append(load_model(current_format, CPU).digest)
     assert len(set(found)) == 3
 
 
@@ -199,32 +204,32 @@ def test_a_model_of_version_0_1_0_gives_the_same_scores() -> None:
     assert math.exp(-total / 12) == pytest.approx(min(row["dev_perplexity"] for row in rows), rel=1e-5)
 
 
-def test_settings_of_a_folder_of_format_2_are_converted(kept: Path) -> None:
+def test_settings_of_a_folder_of_format_2_are_converted(current_format: Path) -> None:
     config = json.loads((EXPECTED / "forward" / "config.json").read_text())
     config["architecture"] |= {"wiring": "none", "terms": [], "objectives": []}
-    (kept / "config.json").write_text(json.dumps(config))
-    architecture = read_config(kept).architecture
+    (current_format / "config.json").write_text(json.dumps(config))
+    architecture = read_config(current_format).architecture
     assert (config["format"], architecture.decoder, architecture.hidden_size) == (2, "no-attention", 12)
 
 
-def test_every_old_name_in_a_folder_of_format_2_is_read(kept: Path) -> None:
-    expected = read_config(kept)
+def test_every_old_name_in_a_folder_of_format_2_is_read(current_format: Path) -> None:
+    expected = read_config(current_format)
     old = {new: name for name, new in RENAMED.items()}
     config = asdict(expected) | {"format": 2}
     for part in ("architecture", "training"):
         config[part] = {old.get(name, name): value for name, value in config[part].items()}
-    (kept / "config.json").write_text(json.dumps(config))
+    (current_format / "config.json").write_text(json.dumps(config))
     assert config["architecture"].keys() | config["training"].keys() >= RENAMED.keys()
-    assert read_config(kept) == expected
+    assert read_config(current_format) == expected
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_old_names_in_a_folder_of_format_3_are_errors(kept: Path, old: str, new: str) -> None:
-    config = json.loads((kept / "config.json").read_text())
+def test_old_names_in_a_folder_of_format_3_are_errors(current_format: Path, old: str, new: str) -> None:
+    config = json.loads((current_format / "config.json").read_text())
     part = "architecture" if new in config["architecture"] else "training"
-    changed(kept, part, **{old: config[part][new]})
+    changed(current_format, part, **{old: config[part][new]})
     with pytest.raises(InputError, match=rf"unknown setting '{old}'. It is now '{new}'\)$"):
-        read_config(kept)
+        read_config(current_format)
 
 
 def test_missing_settings_of_an_old_folder_have_their_former_values() -> None:
@@ -251,10 +256,10 @@ def test_the_softmax_bias_of_an_old_folder_is_its_setting_bias(folder: Path, bia
     assert read_config(folder).architecture.softmax_bias == bias
 
 
-def test_missing_weights_are_an_error(kept: Path) -> None:
-    (kept / "model.safetensors").unlink()
+def test_missing_weights_are_an_error(current_format: Path) -> None:
+    (current_format / "model.safetensors").unlink()
     with pytest.raises(InputError, match=r"no model\.safetensors. The training of this model did not finish"):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
 
 
 def other_weights(path: Path) -> dict[str, bytes]:
@@ -273,17 +278,17 @@ def other_weights(path: Path) -> dict[str, bytes]:
     }
 
 
-def test_damaged_weights_or_weights_of_another_model_are_errors(kept: Path) -> None:
-    weights = kept / "model.safetensors"
+def test_damaged_weights_or_weights_of_another_model_are_errors(current_format: Path) -> None:
+    weights = current_format / "model.safetensors"
     for reason, content in other_weights(weights).items():
         weights.write_bytes(content)
         with pytest.raises(InputError, match=rf"safetensors: damaged, or of another model \(.*({reason})") as caught:
-            load_model(kept, CPU)
+            load_model(current_format, CPU)
         assert "\n" not in str(caught.value)
 
 
 def test_sizes_are_compared_with_the_weights_before_memory_is_allocated(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
+    current_format: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices = []
 
@@ -293,9 +298,9 @@ def test_sizes_are_compared_with_the_weights_before_memory_is_allocated(
         return network
 
     monkeypatch.setattr(folder_module, "EncoderDecoder", make)
-    changed(kept, "architecture", hidden_size=3000, max_positions=2**31 - 1, term_radius=2**31 - 1)
+    changed(current_format, "architecture", hidden_size=3000, max_positions=2**31 - 1, term_radius=2**31 - 1)
     with pytest.raises(InputError, match=r"tensor 'decoder\..*6000"):
-        load_model(kept, CPU)
+        load_model(current_format, CPU)
     assert devices == ["meta"]
 
 
@@ -311,8 +316,10 @@ def test_tied_weights_are_saved_once(network: EncoderDecoder, architecture: Arch
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
-def test_weights_replaced_during_loading_are_loaded_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, load = kept / "model.safetensors", folder_module.load_network
+def test_weights_replaced_during_loading_are_loaded_again(
+    current_format: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, load = current_format / "model.safetensors", folder_module.load_network
     better = save({name: tensor * 2 for name, tensor in load_file(path).items()})
 
     def replace(*arguments: Any) -> EncoderDecoder:
@@ -323,9 +330,9 @@ def test_weights_replaced_during_loading_are_loaded_again(kept: Path, monkeypatc
         return network
 
     monkeypatch.setattr(folder_module, "load_network", replace)
-    model = load_model(kept, CPU)
+    model = load_model(current_format, CPU)
     monkeypatch.undo()
-    again = load_model(kept, CPU)
+    again = load_model(current_format, CPU)
     assert model.digest == again.digest
     torch.testing.assert_close(model.network.state_dict(), again.network.state_dict(), rtol=0, atol=0)
 
@@ -367,7 +374,7 @@ def test_a_gpu_model_in_a_forked_process_is_an_error() -> None:
         check_process(torch.device("cuda"), os.getppid())
 
 
-def test_devices() -> None:
+def test_a_missing_gpu_is_an_error() -> None:
     assert find_device("cpu").type == "cpu"
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="torch sees no GPU here"):

@@ -18,6 +18,7 @@ from features.models.scoring.pairs import score_one_by_one
 from features.models.scoring.tree import score_tree
 from features.models.settings import check_values
 from features.models.training import loop
+from features.models.training.checkpoint import Run
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
 from features.models.vocabulary import BEGIN, END
 from moses_io.files.errors import InputError
@@ -131,9 +132,15 @@ def test_the_source_of_monolingual_text_is_ignored_in_training(
 def test_an_interrupted_training_continues(
     files: TrainingFiles, trained: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, stop = loop._finish_epoch, [False, True]
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)
+    finish, calls = loop._finish_epoch, iter(range(1, 99))
+
+    def interrupt_second_epoch(run: Run, measured: dict[str, float]) -> None:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        finish(run, measured)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop, "_finish_epoch", interrupt_second_epoch)
         train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
     train_model(request("lstm-lm", bpe=150), files, str(tmp_path / "model"), "cpu", resume=True)
     one, other = (load_model(folder, find_device("cpu")) for folder in (tmp_path / "model", trained["subwords"]))

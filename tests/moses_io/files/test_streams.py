@@ -128,7 +128,9 @@ def test_only_temporary_files_of_killed_processes_are_removed(tmp_path: Path) ->
     first.kill()
     first.communicate()
     with open_output(str(target)):
-        assert len(list(tmp_path.glob(".out.*.temporary"))) == 2, "that of the second, and ours"
+        assert len(list(tmp_path.glob(".out.*.temporary"))) == 2, (
+            "the temporary files of the second process and of this one"
+        )
     second.communicate()
     assert sorted(tmp_path.iterdir()) == [user_file, target]
     assert target.read_bytes() == b"half"

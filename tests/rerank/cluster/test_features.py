@@ -24,7 +24,10 @@ import numpy as np
 
 
 class Deadly:
-    \"\"\"The length; where the file of its argument says so, its process dies that many times.\"\"\"
+    \"\"\"Length of a candidate.
+
+    The process kills itself at sentence 20, as often as the number in the file of its argument.
+    \"\"\"
 
     def __init__(self, argument, resources):
         self.signature, self.deaths = "deadly", Path(argument)

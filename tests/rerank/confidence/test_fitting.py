@@ -62,8 +62,8 @@ def test_a_written_estimator_is_read_back(fitted: Any, tmp_path: Path) -> None:
 
 def refit(fitted: Any, nbest: Path, weights: Path, folder: Path, metric: str = "bleu") -> Path:
     lists = Lists([str(nbest)], [str(fitted.reference)], Filters(""))
-    start, tuning = str(fitted.weights.with_name("start.ini")), make_tuning({"tuner": "expected"})
-    fit_confidence(lists, start, str(weights), tuning, metric, 4, str(folder / "again"))
+    initial, tuning = str(fitted.weights.with_name("initial.ini")), make_tuning({"tuner": "expected"})
+    fit_confidence(lists, initial, str(weights), tuning, metric, 4, str(folder / "again"))
     return folder / "again"
 
 
@@ -195,9 +195,9 @@ def fit_with_output(fitted: Any, printed: list[str], folder: Path) -> Path:
     """Fit an estimator with the Moses output of dev."""
     (folder / "dev.moses").write_text("".join(f"{text}\n" for text in printed))
     lists = Lists([str(fitted.nbest)], [str(fitted.reference)], Filters(""))
-    start = str(fitted.weights.with_name("start.ini"))
+    initial = str(fitted.weights.with_name("initial.ini"))
     tuning, output = make_tuning({"tuner": "expected"}), str(folder / "again")
-    fit_confidence(lists, start, str(fitted.weights), tuning, "bleu", 4, output, str(folder / "dev.moses"))
+    fit_confidence(lists, initial, str(fitted.weights), tuning, "bleu", 4, output, str(folder / "dev.moses"))
     return folder / "again"
 
 

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ from rerank.experiment.file import read_experiment
 from rerank.experiment.run import run_experiment
 
 Command = Callable[..., tuple[int, bytes, str]]
+Executed = Callable[[str], list[str]]
+Run = Callable[..., tuple[str, list[str]]]
 
 SENTENCES, CANDIDATES = 30, 20
 EXPERIMENT = """\
@@ -80,8 +83,8 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
     return folder
 
 
-def write_list(place: Path, content: str) -> None:
-    references = place.with_suffix(".en").read_text(encoding="utf-8").split("\n")
+def write_list(path: Path, content: str) -> None:
+    references = path.with_suffix(".en").read_text(encoding="utf-8").split("\n")
     lines, scores, counts = [], [], [0] * SENTENCES
     for line in content.splitlines(keepends=True):
         number, text = int(line.split(" ", 1)[0]), line.split(" ||| ")[1]
@@ -90,8 +93,8 @@ def write_list(place: Path, content: str) -> None:
             lines.append(line)
             words, answer = text.split(" "), references[number].split(" ")
             scores.append(f"{len(set(words) & set(answer)) - abs(len(words) - len(answer))}\n")
-    place.with_suffix(".nbest").write_text("".join(lines), encoding="utf-8")
-    place.with_suffix(".known").write_text("".join(scores))
+    path.with_suffix(".nbest").write_text("".join(lines), encoding="utf-8")
+    path.with_suffix(".known").write_text("".join(scores))
 
 
 @pytest.fixture
@@ -100,13 +103,20 @@ def folder(tuned: Path, tmp_path: Path) -> Path:
     return shutil.copytree(tuned, tmp_path / "again")
 
 
-def run(command: Command, folder: Path, test: str, experiment: str = EXPERIMENT) -> tuple[str, list[str]]:
-    """Run the experiment with these test sets. Return the printed report and the stages that ran."""
+def run_in(
+    folder: Path, test: str, experiment: str = EXPERIMENT, *, command: Command, executed: Executed
+) -> tuple[str, list[str]]:
+    """Run the experiment with these test sets. Return the printed report and the executed stages."""
     (folder / "experiment.toml").write_text(experiment.replace("TEST", test))
     status, out, err = command("run", folder / "experiment.toml")
     assert status == 0, err
-    stages = re.findall(r"^\[\d+/\d+\] (.*?)(?: \(about [^)]*\))?(?:, [^,]* left in total)?$", err, re.MULTILINE)
-    return out.decode(), [stage for stage in stages if not stage.endswith(": up to date")]
+    return out.decode(), executed(err)
+
+
+@pytest.fixture
+def run(command: Command, executed: Executed) -> Run:
+    """Return `run_in` for this process."""
+    return partial(run_in, command=command, executed=executed)
 
 
 class Ran(NamedTuple):
@@ -121,8 +131,9 @@ class Ran(NamedTuple):
         return self.folder / "work"
 
 
-def run_copy(tuned: Path, folder: Path, test: str) -> Ran:
-    """Run the experiment with these test sets in a copy of `tuned`."""
+@pytest.fixture(scope="module")
+def run_copy(tuned: Path, executed: Executed) -> Callable[[Path, str], Ran]:
+    """Return a function that runs the experiment with the given test sets in a copy of `tuned`."""
 
     def command(*arguments: object) -> tuple[int, bytes, str]:
         out, err = io.TextIOWrapper(io.BytesIO(), write_through=True), io.StringIO()
@@ -130,20 +141,23 @@ def run_copy(tuned: Path, folder: Path, test: str) -> Ran:
             status = main([str(argument) for argument in arguments])
         return status, out.buffer.getvalue(), err.getvalue()  # type: ignore[attr-defined]
 
-    shutil.copytree(tuned, folder)
-    return Ran(folder, *run(command, folder, test))
+    def run(folder: Path, test: str) -> Ran:
+        shutil.copytree(tuned, folder)
+        return Ran(folder, *run_in(folder, test, command=command, executed=executed))
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def without(tuned: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def without(run_copy: Callable[[Path, str], Ran], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run with a test set without a reference."""
-    return run_copy(tuned, tmp_path_factory.mktemp("without") / "run", f"test = {WITHOUT}")
+    return run_copy(tmp_path_factory.mktemp("without") / "run", f"test = {WITHOUT}")
 
 
 @pytest.fixture(scope="module")
-def two(tuned: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def two(run_copy: Callable[[Path, str], Ran], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """A run with two test sets."""
-    return run_copy(tuned, tmp_path_factory.mktemp("two") / "run", TWO)
+    return run_copy(tmp_path_factory.mktemp("two") / "run", TWO)
 
 
 def sets(folder: Path) -> list[list[str]]:
@@ -186,8 +200,8 @@ def test_the_attention_stage_has_the_models_that_features_use(tmp_path: Path, mo
     assert attend(experiment, "test", experiment.tests["test"], "cpu", Costs(experiment, "cpu")) == []
 
 
-def test_without_a_test_set_the_report_is_cross_validated_on_dev(command: Command, folder: Path) -> None:
-    printed, done = run(command, folder, "")
+def test_without_a_test_set_the_report_is_cross_validated_on_dev(run: Run, folder: Path) -> None:
+    printed, done = run(folder, "")
     assert done == []
     work = folder / "work"
     assert printed.startswith("BLEU on the tuning set ")
@@ -197,14 +211,14 @@ def test_without_a_test_set_the_report_is_cross_validated_on_dev(command: Comman
     assert list(work.glob("*report*")) == list(work.glob("test*")) == []
 
 
-def test_the_report_counts_choices_by_merged_list(command: Command, folder: Path) -> None:
+def test_the_report_counts_choices_by_merged_list(run: Run, folder: Path) -> None:
     for name in ("dev", "news"):
         lines = (folder / f"{name}.nbest").read_text().splitlines(keepends=True)
         for half in (0, 1):
             (folder / f"{name}.{half}").write_text("".join(lines[half::2]))
         halves = {"Even": str(folder / f"{name}.0"), "Odd": str(folder / f"{name}.1")}
         merge_lists(halves, str(folder / f"{name}.nbest"))
-    printed, _ = run(command, folder, f"test = {WITHOUT}", EXPERIMENT.replace('Known = "scores:{set}.known"', ""))
+    printed, _ = run(folder, f"test = {WITHOUT}", EXPERIMENT.replace('Known = "scores:{set}.known"', ""))
     reranked = (folder / "work" / "test.reranked").read_text().split("\n")[:-1]
     even = {tuple(line.split("  ||| ")[0].split(" ||| ")) for line in (folder / "news.0").read_text().split("\n")}
     from_even = sum((str(number), line) in even for number, line in enumerate(reranked))
@@ -212,11 +226,11 @@ def test_the_report_counts_choices_by_merged_list(command: Command, folder: Path
     assert f"\nlists of the reranked translations: {counts}\n\n" in printed
 
 
-def test_the_tuner_auto_chooses_on_the_selection_list(command: Command, folder: Path) -> None:
+def test_the_tuner_auto_chooses_on_the_selection_list(command: Command, run: Run, folder: Path) -> None:
     auto = EXPERIMENT.replace('tuner = "kbmira"\niterations = 3\n', 'tuner = "auto"\nclimbs = 1\n')
     talks = 'selection = { source = "talks.de", reference = "talks.en", nbest = "talks.nbest" }\n'
     shutil.copy(folder / "talks.known", folder / "selection.known")
-    printed, done = run(command, folder, f"{talks}test = {WITHOUT}", auto)
+    printed, done = run(folder, f"{talks}test = {WITHOUT}", auto)
     assert {"score selection Known", "join selection", "tune", "ablate selection"} <= set(done)
     work = folder / "work"
     gain = json.loads((work / "tuning.json").read_text())
@@ -304,37 +318,37 @@ def test_reports_of_two_test_sets(two: Ran) -> None:
     assert all(f"\n{name}:\n{report.partition(chr(10) * 2)[0]}\n" in card for name, report in reports.items())
 
 
-def test_only_stages_of_changed_inputs_run_again(command: Command, two: Ran, tmp_path: Path) -> None:
+def test_only_stages_of_changed_inputs_run_again(run: Run, two: Ran, tmp_path: Path) -> None:
     folder = shutil.copytree(two.folder, tmp_path / "again")
-    assert run(command, folder, TWO) == (two.printed, [])
+    assert run(folder, TWO) == (two.printed, [])
     (folder / "train.en").write_text("another text\n" * SENTENCES)
-    assert run(command, folder, TWO)[1] == ["evaluate, talks"]
+    assert run(folder, TWO)[1] == ["evaluate, talks"]
 
     (folder / "news.known").write_text("0\n" * len((folder / "news.known").read_text().split()))
     changed = ["score news Known", "join news", "rerank news", "evaluate, news", "save the reranker"]
-    assert run(command, folder, TWO)[1] == changed
+    assert run(folder, TWO)[1] == changed
     shutil.copy(folder / "train.en", folder / "talks.en")
     changed = ["ablate talks", "ablate", "evaluate, talks", "save the reranker"]
-    assert run(command, folder, TWO)[1] == changed
-    assert run(command, folder, f"test = {WITHOUT}")[1][-1] == "save the reranker"
+    assert run(folder, TWO)[1] == changed
+    assert run(folder, f"test = {WITHOUT}")[1][-1] == "save the reranker"
 
 
-def test_ablation_results_follow_renamed_test_sets(command: Command, folder: Path) -> None:
+def test_ablation_results_follow_renamed_test_sets(run: Run, folder: Path) -> None:
     both = f'{TWO}reference = "news.en"\n'
-    run(command, folder, both)
+    run(folder, both)
     before = json.loads((folder / "work" / "ablation.json").read_text())
     for one, other in (("talks", "kept"), ("news", "talks"), ("kept", "news")):
         (folder / f"{one}.known").rename(folder / f"{other}.known")
         both = both.replace(f'name = "{one}"', f'name = "{other}"')
-    assert "ablate" in run(command, folder, both)[1]
+    assert "ablate" in run(folder, both)[1]
     after = json.loads((folder / "work" / "ablation.json").read_text())
     for one, other in zip(before, after, strict=True):
         assert one["sets"]["talks"] == other["sets"]["news"] != one["sets"]["news"] == other["sets"]["talks"]
 
 
-def test_a_feature_that_is_now_in_the_lists_has_no_ablation_row(command: Command, folder: Path) -> None:
+def test_a_feature_that_is_now_in_the_lists_has_no_ablation_row(command: Command, run: Run, folder: Path) -> None:
     text = EXPERIMENT.replace("[tuning]", 'Len = "length"\n[tuning]')
-    run(command, folder, "", text)
+    run(folder, "", text)
     shutil.copy(folder / "work" / "dev.nbest.gz", folder / "scored.gz")
     rows = [row["name"] for row in json.loads((folder / "work" / "ablation.json").read_text())]
     without = text.replace('Known = "scores:{set}.known"', "").replace("dev.nbest", "scored.gz")
@@ -347,15 +361,15 @@ def test_a_feature_that_is_now_in_the_lists_has_no_ablation_row(command: Command
         f"Known=scores:{folder}/dev.known",
     ]
     assert command(*listed, "--output", folder / "scored.gz")[0] == 0
-    run(command, folder, "", without)
+    run(folder, "", without)
     assert "+ Known" in rows
     assert not [row for row in json.loads((folder / "work" / "ablation.json").read_text()) if "Known" in row["name"]]
 
 
-def test_moses_parity_with_new_features(command: Command, folder: Path) -> None:
+def test_moses_parity_with_new_features(run: Run, folder: Path) -> None:
     """The ablation omits features, which freezes only features with constant values."""
     text = EXPERIMENT.replace("iterations = 3", 'parity = "moses"\niterations = 3')
-    assert "tune" in run(command, folder, "", text)[1]
+    assert "tune" in run(folder, "", text)[1]
     assert "parity:moses" in json.loads((folder / "work" / "tuning.json").read_text())["signature"]
 
 
@@ -367,22 +381,22 @@ def test_an_output_folder_that_links_to_itself_is_an_error(command: Command, fol
 
 
 def test_a_folder_name_with_the_set_placeholder_is_an_error(command: Command, folder: Path) -> None:
-    place = folder.rename(folder.with_name("a{set}b"))
-    status, _, err = command("run", place / "experiment.toml")
+    folder = folder.rename(folder.with_name("a{set}b"))
+    status, _, err = command("run", folder / "experiment.toml")
     assert status == 2 and "{set} stands for the name of a set. The folder" in err
 
 
-def test_the_model_card_follows_a_renamed_corpus(command: Command, folder: Path) -> None:
+def test_the_model_card_follows_a_renamed_corpus(run: Run, folder: Path) -> None:
     for side, other in (("de", "nl"), ("en", "fy")):
         (folder / f"train.{side}").rename(folder / f"corpus.{other}")
     text = EXPERIMENT.replace("train.de", "corpus.nl").replace("train.en", "corpus.fy")
-    assert run(command, folder, "", text)[1] == ["save the reranker"]
+    assert run(folder, "", text)[1] == ["save the reranker"]
     assert (folder / "work" / "reranker" / "README.md").read_text().startswith("# Reranker nl → fy")
 
 
-def test_a_reranker_estimates_confidence(command: Command, folder: Path) -> None:
+def test_a_reranker_estimates_confidence(command: Command, run: Run, folder: Path) -> None:
     """`apply` and `rerank --estimator` give the same estimates. A reranker without an estimator still chooses."""
-    run(command, folder, f"test = {WITHOUT}")
+    run(folder, f"test = {WITHOUT}")
     work, estimates = folder / "work", [folder / "applied", folder / "reranked"]
     apply = ["apply", work / "reranker", folder / "news.nbest", "--source", folder / "news.de"]
     apply += ["--feature", f"Known=scores:{folder / 'news.known'}"]
@@ -403,8 +417,8 @@ def test_a_reranker_estimates_confidence(command: Command, folder: Path) -> None
     assert (status, out, "no confidence.json, which --confidence needs" in err) == (2, b"", True)
 
 
-def test_list_depth_analysis_agrees_with_the_evaluation(command: Command, folder: Path) -> None:
-    printed, _ = run(command, folder, 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }')
+def test_list_depth_analysis_agrees_with_the_evaluation(run: Run, folder: Path) -> None:
+    printed, _ = run(folder, 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }')
     work = folder / "work"
     report = json.loads((work / "report.json").read_text())
     (moses, reranked), best, analysis = report["systems"], report["oracle"], report["analysis"]
@@ -432,9 +446,9 @@ def test_list_depth_analysis_agrees_with_the_evaluation(command: Command, folder
     ]
 
 
-def test_another_confidence_metric_repeats_only_the_estimation(command: Command, folder: Path) -> None:
+def test_another_confidence_metric_repeats_only_the_estimation(run: Run, folder: Path) -> None:
     test = 'test = { source = "test.de", reference = "test.en", nbest = "test.nbest" }'
-    printed, done = run(command, folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
+    printed, done = run(folder, test, f'{EXPERIMENT}confidence = "chrf"\n')
     assert "estimate confidence" in done and not {"tune", "ablate dev"} & set(done)
     assert "Confidence estimation: expected > actual chrF2 of a sentence" in printed
     assert re.search(r"^  expected   chrF2 \d+\.\d", printed, re.MULTILINE)
@@ -444,30 +458,32 @@ def test_another_confidence_metric_repeats_only_the_estimation(command: Command,
 
 @pytest.mark.parametrize(("name", "stage"), [("CONFIDENCE_FORMAT", "estimate confidence"), ("GAIN_FORMAT", "tune")])
 def test_a_file_of_another_format_version_is_made_again(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: str
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: str
 ) -> None:
     monkeypatch.setattr(f"rerank.experiment.chain.{name}", -1)
-    assert run(command, folder, "")[1] == [stage]
+    assert run(folder, "")[1] == [stage]
 
 
 def test_python_scores_include_confidence_estimates(
     warned: Callable[[str], AbstractContextManager[None]], command: Command, folder: Path
 ) -> None:
     """The estimates equal those of `apply`. An unsupported format of the estimator is only a warning."""
-    place, lists = folder / "work" / "reranker", (folder / "news.nbest", folder / "news.de")
-    apply = ["apply", place, lists[0], "--source", lists[1], "--feature", f"Known=scores:{folder / 'news.known'}"]
+    reranker_folder = folder / "work" / "reranker"
+    lists = (folder / "news.nbest", folder / "news.de")
+    known = f"scores:{folder / 'news.known'}"
+    apply = ["apply", reranker_folder, lists[0], "--source", lists[1], "--feature", f"Known={known}"]
     assert command(*apply, "--confidence", folder / "applied")[0] == 0
-    reranker = Reranker.load(place, features={"Known": f"scores:{folder / 'news.known'}"})
+    reranker = Reranker.load(reranker_folder, features={"Known": known})
     scored = list(reranker.score(*lists))
     assert b"".join(each.estimate.line for each in scored if each.estimate) == (folder / "applied").read_bytes()
     assert {each.estimate.helped is None for each in scored if each.estimate} == {True, False}
 
-    content = (place / "confidence.json").read_text().replace('"format": 5', '"format": 2')
-    (place / "confidence.json").write_text(content)
-    manifest = json.loads((place / "reranker.json").read_text())
-    manifest["files"]["confidence.json"] = digest(place / "confidence.json")
-    (place / "reranker.json").write_text(json.dumps(manifest))
-    old = Reranker.load(place, features=reranker.features)
+    content = (reranker_folder / "confidence.json").read_text().replace('"format": 5', '"format": 2')
+    (reranker_folder / "confidence.json").write_text(content)
+    manifest = json.loads((reranker_folder / "reranker.json").read_text())
+    manifest["files"]["confidence.json"] = digest(reranker_folder / "confidence.json")
+    (reranker_folder / "reranker.json").write_text(json.dumps(manifest))
+    old = Reranker.load(reranker_folder, features=reranker.features)
     with warned("no estimates: .*confidence.json: format 2, this version reads formats 3, 4 and 5. Make"):
         assert list(old.score(*lists)) == [replace(each, estimate=None) for each in scored]
     status, out, err = command(*apply, "--confidence", folder / "applied")
@@ -507,10 +523,10 @@ TALKS = '{ source = "talks.de", reference = "talks.en", nbest = "talks.nbest", m
 
 
 def test_the_report_compares_with_the_moses_output(
-    command: Command, folder: Path, moses_output: tuple[Path, list[str]]
+    run: Run, folder: Path, moses_output: tuple[Path, list[str]]
 ) -> None:
     _, lines = moses_output
-    report, _ = run(command, folder, f"test = {TALKS}")
+    report, _ = run(folder, f"test = {TALKS}")
     work = folder / "work"
     assert (work / "test.moses").read_text(encoding="utf-8").split("\n") == [*lines, ""]
     references = (folder / "talks.en").read_text(encoding="utf-8").split("\n")[:SENTENCES]
@@ -524,35 +540,35 @@ def test_the_report_compares_with_the_moses_output(
 
 
 def test_a_changed_moses_output_is_evaluated_without_rescoring(
-    command: Command, folder: Path, moses_output: tuple[Path, list[str]]
+    run: Run, folder: Path, moses_output: tuple[Path, list[str]]
 ) -> None:
     path, lines = moses_output
-    run(command, folder, f"test = {TALKS}")
+    run(folder, f"test = {TALKS}")
     path.write_text("".join(f"{line}\n" for line in ["another", *lines[1:]]), encoding="utf-8")
-    done = run(command, folder, f"test = {TALKS}")[1]
+    done = run(folder, f"test = {TALKS}")[1]
     assert done == ["select Moses' choices", "rerank test", "evaluate", "save the reranker"]
     assert (folder / "work" / "test.moses").read_text(encoding="utf-8").startswith("another\n")
 
 
 def test_a_sentence_without_candidates_keeps_the_moses_output(
-    command: Command, folder: Path, moses_output: tuple[Path, list[str]]
+    run: Run, folder: Path, moses_output: tuple[Path, list[str]]
 ) -> None:
     listed = (folder / "talks.nbest").read_text(encoding="utf-8").splitlines(keepends=True)
     scores = (folder / "talks.known").read_text().splitlines(keepends=True)
     kept = [place for place, line in enumerate(listed) if not line.startswith("7 ")]
     (folder / "talks.nbest").write_text("".join(listed[place] for place in kept), encoding="utf-8")
     (folder / "test.known").write_text("".join(scores[place] for place in kept))
-    run(command, folder, f"test = {TALKS}")
+    run(folder, f"test = {TALKS}")
     for system in ("moses", "reranked"):
         lines = (folder / "work" / f"test.{system}").read_text(encoding="utf-8").split("\n")
         assert lines[7] == moses_output[1][7]
 
 
-def test_confidence_compares_with_the_moses_output_of_dev(command: Command, folder: Path) -> None:
+def test_confidence_compares_with_the_moses_output_of_dev(run: Run, folder: Path) -> None:
     before = json.loads((folder / "work" / "confidence.json").read_text())
     (folder / "dev.printed").write_text("\n".join([*second_candidates(folder / "dev.nbest"), ""]), encoding="utf-8")
     text = EXPERIMENT.replace('nbest = "dev.nbest"', 'nbest = "dev.nbest", moses_output = "dev.printed"')
-    assert run(command, folder, "", text)[1] == ["estimate confidence", "save the reranker"]
+    assert run(folder, "", text)[1] == ["estimate confidence", "save the reranker"]
     after = json.loads((folder / "work" / "confidence.json").read_text())
     assert after["quality"] == before["quality"] and after["helped"] != before["helped"]
 
@@ -588,9 +604,11 @@ def test_a_moses_output_of_other_sentences_is_a_warning(command: Command, folder
     assert re.search(r"warning: \S+news.printed: no line is a candidate of \S+news.nbest. Expected Moses' output", err)
 
 
-def test_a_moses_output_of_other_sentences_is_a_warning_in_a_second_run(command: Command, folder: Path) -> None:
+def test_a_moses_output_of_other_sentences_is_a_warning_in_a_second_run(
+    command: Command, run: Run, folder: Path
+) -> None:
     """The first run has read the list and its source, but no Moses output."""
-    run(command, folder, f"test = {WITHOUT}")
+    run(folder, f"test = {WITHOUT}")
     (folder / "news.printed").write_text("another text\n" * SENTENCES)
     news = WITHOUT.replace(" }", ', moses_output = "news.printed" }')
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("TEST", f"test = {news}"))
@@ -665,10 +683,10 @@ def tuned_weights(folder: Path) -> Weights:
     return read_weights(str(folder / "work" / "weights.ini"))
 
 
-def test_the_key_freeze_keeps_initial_weights(command: Command, folder: Path) -> None:
+def test_the_key_freeze_keeps_initial_weights(run: Run, folder: Path) -> None:
     initial = read_weights(str(folder / "moses.ini"))
     assert tuned_weights(folder)["TranslationModel0"] != initial["TranslationModel0"]
-    assert "tune" in run(command, folder, "", with_tuning('freeze = ["TranslationModel0", "LM0"]'))[1]
+    assert "tune" in run(folder, "", with_tuning('freeze = ["TranslationModel0", "LM0"]'))[1]
     frozen = tuned_weights(folder)
     for name in ("TranslationModel0", "LM0"):
         assert frozen[name] == pytest.approx(initial[name])
@@ -676,10 +694,10 @@ def test_the_key_freeze_keeps_initial_weights(command: Command, folder: Path) ->
 
 
 @pytest.mark.parametrize(("sign", "factor"), [("+", 1), ("-", -1)])
-def test_the_key_sign_limits_weights(command: Command, folder: Path, sign: str, factor: int) -> None:
+def test_the_key_sign_limits_weights(run: Run, folder: Path, sign: str, factor: int) -> None:
     """The feature Known grows with the quality of a candidate, so its free weight is above 0."""
     assert tuned_weights(folder)["Known"][0] > 0
-    assert "tune" in run(command, folder, "", with_tuning(f'sign = ["Known:{sign}", "LM0:{sign}"]'))[1]
+    assert "tune" in run(folder, "", with_tuning(f'sign = ["Known:{sign}", "LM0:{sign}"]'))[1]
     limited = tuned_weights(folder)
     assert min(factor * limited["Known"][0], factor * limited["LM0"][0]) >= 0
     assert f"|sign:Known:{sign},LM0:{sign}" in json.loads((folder / "work" / "tuning.json").read_text())["signature"]

@@ -387,17 +387,17 @@ def test_names_of_models_must_be_valid_folder_names(write: Write, tmp_path: Path
 def test_a_user_module_is_found_in_the_folder_of_the_file_without_import(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "beside").mkdir()
+    (tmp_path / "folder_of_file").mkdir()
     (tmp_path / "models" / "old").mkdir(parents=True)
-    write("beside/mine_beside.py", "class Mine:\n    def __call__(self, sentences): ...\n")
-    write("mine_beside.py", "raise ValueError('this is not beside the file')\n")
-    write("beside/redis.py", "raise ValueError('nobody named this')\n")
-    text = EXPERIMENT.replace("models/old", "../models/old").replace('"length"', '"mine_beside:Mine"')
-    path, before = write("beside/e.toml", text), list(sys.path)
+    write("folder_of_file/mine_next_to_file.py", "class Mine:\n    def __call__(self, sentences): ...\n")
+    write("mine_next_to_file.py", "raise ValueError('this is not next to the file')\n")
+    write("folder_of_file/redis.py", "raise ValueError('nobody named this')\n")
+    text = EXPERIMENT.replace("models/old", "../models/old").replace('"length"', '"mine_next_to_file:Mine"')
+    path, before = write("folder_of_file/e.toml", text), list(sys.path)
     monkeypatch.chdir(tmp_path)
     request = read_experiment(str(path)).features["Len"]
-    assert request.code == [str(tmp_path / "beside" / "mine_beside.py")]
-    assert sys.path == before and "mine_beside" not in sys.modules
+    assert request.code == [str(tmp_path / "folder_of_file" / "mine_next_to_file.py")]
+    assert sys.path == before and "mine_next_to_file" not in sys.modules
 
 
 @pytest.mark.parametrize("leader", ['preset = "rnnsearch"', 'preset = "rnnsearch", seeds = 2'])

@@ -347,7 +347,7 @@ def test_report_lines_of_a_plan(experiment: Experiment) -> None:
 
 
 @pytest.mark.slow
-def test_measure_this_machine(experiment: Experiment) -> None:
+def test_measured_factors_are_plausible_and_leave_no_files(experiment: Experiment) -> None:
     corpus = replace(CORPUS, pairs=40)
     (experiment.output / ".speed-of-a-killed-run").mkdir()
     factors = measure_factors(experiment, corpus, Machine("cpu", 2))

@@ -13,8 +13,7 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.files.folders import InUse, locked
 from moses_io.files.streams import open_output
-from rerank.experiment.clock import Clock as StageClock
-from rerank.experiment.clock import Work
+from rerank.experiment.clock import Clock, Work
 from rerank.experiment.stages import Stage, make_or_resume, run_stages
 
 
@@ -131,7 +130,7 @@ def test_stages_before_a_failure_are_recorded(tmp_path: Path) -> None:
     assert done([stages[0], copy("two", b, tmp_path / "c")], record) == ["two"]
 
 
-def make(target: Path, fails: bool) -> None:
+def write_or_fail(target: Path, fails: bool) -> None:
     """Write the file `first` and wait, or wait for this file and fail."""
     if not fails:
         target.write_text("made")
@@ -150,7 +149,7 @@ def test_unrecorded_output_is_made_again(tmp_path: Path) -> None:
             (str(a),),
             None,
             (str(tmp_path / name),),
-            partial(make, tmp_path / name, name == "second"),
+            partial(write_or_fail, tmp_path / name, name == "second"),
             separate=True,
         )
         for name in ("first", "second")
@@ -310,7 +309,7 @@ def test_a_folder_that_another_process_uses_is_not_replaced(tmp_path: Path) -> N
     assert (tmp_path / "trainings").read_text() == "12"
 
 
-class Clock:
+class SimulatedClock:
     """A clock that advances only with `work`."""
 
     def __init__(self) -> None:
@@ -329,8 +328,8 @@ def lines(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, progress: None
 ) -> Callable[..., list[str]]:
     """Run stages with expected times of 50, 1, 16 and 9 minutes and given true seconds. Return the printed lines."""
-    clock, a, record = Clock(), tmp_path / "a", tmp_path / "record"
-    monkeypatch.setattr("rerank.experiment.stages.Clock", partial(StageClock, now=clock))
+    clock, a, record = SimulatedClock(), tmp_path / "a", tmp_path / "record"
+    monkeypatch.setattr("rerank.experiment.stages.Clock", partial(Clock, now=clock))
     names, minutes = ["train one", "join", "tune", "evaluate"], (50, 1, 16, 9)
     paths = [a, *(tmp_path / name for name in names)]
     a.write_text("1")

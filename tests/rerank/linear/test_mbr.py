@@ -38,7 +38,7 @@ def test_equal_probabilities_give_the_scores_of_the_package_mbrs() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.5, 3.0])
-def test_expected_chrf(write: Write, scale: float) -> None:
+def test_expected_chrf_equals_sacrebleu(write: Write, scale: float) -> None:
     (candidates,) = read_nbest(str(listed(write)))
     scores = np.array([0.5, 0.1, -0.3, 0.2, 2.0, -1.0])
     found = expected_chrf(Ranking(candidates, scores), scale).scores

@@ -147,7 +147,9 @@ def test_an_interrupted_scoring_is_resumed(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "out.gz"]
     resumed = len(groups)
     assert command(*arguments, tmp_path / "whole.gz")[0] == 0
-    assert len(groups) - resumed == resumed - 1 > 3, "each group was read once, but that of the kill"
+    assert len(groups) - resumed == resumed - 1 > 3, (
+        "each group was read once, except the group in which the command was killed"
+    )
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
 
 
@@ -192,7 +194,7 @@ def test_a_value_that_is_not_finite_is_an_error(
 def peak_kib(arguments: list[str]) -> int:
     """Return the peak memory of a command in KiB. `ru_maxrss` would include memory of the forking process."""
     if not Path("/proc/self/status").exists():
-        pytest.skip("no /proc here to read the peak of a process from")
+        pytest.skip("no /proc/self/status, from which the peak memory is read")
     code = (
         "import sys\nfrom pathlib import Path\nfrom rerank.cli import main\n"
         "assert main(sys.argv[1:]) == 0\n"
@@ -334,7 +336,8 @@ def test_the_largest_difference_is_found_in_any_order() -> None:
     assert Sample(3, random.Random(1)).largest_difference(0, lengths) == (0, 0.0)
 
 
-def test_all_candidates_are_sampled_with_equal_probability(rounds: int = 3000) -> None:
+def test_all_candidates_are_sampled_with_equal_probability() -> None:
+    rounds = 3000
     counts = np.zeros(6)
     for seed in range(rounds):
         sample = Sample(2, random.Random(seed))

@@ -89,7 +89,7 @@ def test_regroup_prints_the_number_of_scattered_sentences(command: Command, writ
     assert "were not adjacent: 1\n" in command("validate", nbest, "--regroup")[2]
 
 
-def test_order_and_coverage(command: Command, write: Write) -> None:
+def test_decreasing_ids_and_missing_candidates_are_reported(command: Command, write: Write) -> None:
     nbest = write("list", "1 ||| a ||| L= 1\n0 ||| b ||| L= 1\n")
     status, out, _ = command("validate", nbest, "--source", write("s", "x\n" * 5), "--reference", write("r", "x\n" * 4))
     text = out.decode()

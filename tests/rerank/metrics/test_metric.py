@@ -30,12 +30,12 @@ gapped_characters = st.lists(st.tuples(hypotheses, *[st.one_of(characters, blank
     [("chrf", CHRF()), ("chrf3", CHRF(beta=3)), ("chrf++", CHRF(word_order=2)), ("ter", TER())],
     ids=["chrf", "chrf3", "chrf++", "ter"],
 )
-def test_corpus_scores(name: str, scorer: CHRF | TER, corpus: list[tuple[str, ...]]) -> None:
+def test_corpus_scores_equal_sacrebleu(name: str, scorer: CHRF | TER, corpus: list[tuple[str, ...]]) -> None:
     assert_as_with_none(name, scorer, corpus)
 
 
 @given(gapped_characters)
-def test_corpus_scores_of_bleu(corpus: list[tuple[str, ...]]) -> None:
+def test_corpus_scores_of_bleu_equal_sacrebleu(corpus: list[tuple[str, ...]]) -> None:
     assert_as_with_none("bleu", BLEU(tokenize="none", smooth_method="none", force=True), corpus)
 
 
@@ -112,7 +112,7 @@ def test_matches_are_clipped_by_the_maximum_over_references() -> None:
     assert statistics("a a a", "a b", "a a").tolist()[:4] == [2, 3, 1, 2]
 
 
-def test_of_two_equally_close_lengths_the_shorter_is_used() -> None:
+def test_the_shorter_of_two_equally_close_lengths_is_used() -> None:
     assert statistics("a b c", "a b c d", "a b")[-1] == 2
 
 

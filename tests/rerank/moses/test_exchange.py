@@ -25,8 +25,8 @@ REFERENCE = "the old house is red .\n\n\n\na small dog .\n"
 
 def exported(command: Command, write: Write, tmp_path: Path, text: str = LIST) -> Path:
     folder = tmp_path / "tuning"
-    start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", folder)
+    initial = write("initial", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", initial, "--output", folder)
     status, _, err = command("export", write("list", text), *arguments)
     assert status == 0, err
     return folder
@@ -48,7 +48,7 @@ def test_exported_files_contain_the_list(command: Command, write: Write, tmp_pat
 MERT = """\
 #!/bin/sh
 while [ $# -gt 0 ]; do
-    case "$1" in -d) dense=$2 ;; --ifile) start=$2 ;; --sparse-weights) sparse=1 ;; esac
+    case "$1" in -d) dense=$2 ;; --ifile) initial=$2 ;; --sparse-weights) sparse=1 ;; esac
     shift
 done
 wanted=$((dense + ${sparse:-0}))
@@ -56,9 +56,9 @@ while read -r line; do
     set -- $line
     [ $# -ge $wanted ] || { echo "Too few maximum weights." >&2; exit 3; }
     [ $# -le $wanted ] || { echo "Too many maximum weights." >&2; exit 3; }
-done < "$start"
+done < "$initial"
 [ ! "$FAULT" ] || { seq 100 >&2; echo "$FAULT" >&2; exit 5; }
-echo "$start: $wanted" > weights.txt
+echo "$initial: $wanted" > weights.txt
 """
 
 
@@ -121,8 +121,8 @@ def test_the_script_without_the_folder_of_moses_is_an_error(
 def test_untuneable_weights_are_preserved(command: Command, write: Write, tmp_path: Path) -> None:
     """They must be written, because Moses uses 1 for a weight that is missing in its ini."""
     features = "[feature]\nA name=TM tuneable-components=1,0,1\nB name=P tuneable=false\n"
-    start = write("s", f"{features}[weight]\nL= 0.5\nTM= 0.25 9 -0.25\nP= 0.3\nUnknownWordPenalty0= 0.7\ns_x= 0.1\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start)
+    initial = write("s", f"{features}[weight]\nL= 0.5\nTM= 0.25 9 -0.25\nP= 0.3\nUnknownWordPenalty0= 0.7\ns_x= 0.1\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", initial)
     assert command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")[0] == 0
     assert (tmp_path / "tuning" / "init.dense").read_text() == "L= 0.5\nTM= 0.25\nTM= -0.25\n"
     result = write("kbmira.out", "F0 1\nF1 2\nF2 -1\ns_x 4\n")
@@ -153,7 +153,7 @@ def test_reference_lengths_exclude_missing_references(command: Command, write: W
         "--reference",
         second,
         "--initial-weights",
-        write("start", "L= 1\nTM= 1 1"),
+        write("initial", "L= 1\nTM= 1 1"),
     )
     status, _, err = command("export", write("list", LIST), *arguments, "--output", tmp_path / "tuning")
     assert status == 0, err
@@ -280,8 +280,8 @@ def test_tune_reads_exported_files(command: Command, write: Write, tmp_path: Pat
 
 def test_sparse_weights_without_a_feature_in_the_list_are_kept(command: Command, write: Write, tmp_path: Path) -> None:
     """The Moses tuners do not get them. They are scaled like the dense weights, whose absolute values summed to 1."""
-    start = write("start", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\ns_other= 3\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", tmp_path / "tuning")
+    initial = write("initial", "[weight]\nL= 0.5\nTM= 0.25 -0.25\ns_x= 0.1\ns_other= 3\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", initial, "--output", tmp_path / "tuning")
     assert command("export", write("list", LIST), *arguments)[0] == 0
     assert "s_other" not in (tmp_path / "tuning" / "sparse-weights").read_text()
     _, imported, _ = command("import-weights", tmp_path / "tuning", write("out", "F0 1\nF1 2\nF2 -1\n"))
@@ -293,8 +293,8 @@ def test_weights_of_a_tuneable_unknown_word_penalty_are_imported(
 ) -> None:
     """Lists have this feature only if the ini declares it as tuneable."""
     nbest = write("list", LIST.replace("||| L=", "||| UnknownWordPenalty0= -100 L="))
-    start = write("start", "UnknownWordPenalty0= 0.7\nL= 0.5\nTM= 0.25 -0.25\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start, "--output", tmp_path / "tuning")
+    initial = write("initial", "UnknownWordPenalty0= 0.7\nL= 0.5\nTM= 0.25 -0.25\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", initial, "--output", tmp_path / "tuning")
     assert command("export", nbest, *arguments)[0] == 0
     result = write("kbmira.out", "F0 1\nF1 1\nF2 1\nF3 -1\n")
     status, imported, err = command("import-weights", tmp_path / "tuning", result)
@@ -304,8 +304,8 @@ def test_weights_of_a_tuneable_unknown_word_penalty_are_imported(
 
 def test_the_weight_of_rest_cannot_be_tuned_by_moses(command: Command, write: Write, tmp_path: Path) -> None:
     nbest = write("list", LIST.replace("||| L=", "||| Rest= -1 L="))
-    start = write("start", "L= 0.5\nTM= 0.25 -0.25\n")
-    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", start)
+    initial = write("initial", "L= 0.5\nTM= 0.25 -0.25\n")
+    arguments = ("--reference", write("ref", REFERENCE), "--initial-weights", initial)
     status, _, err = command("export", nbest, *arguments, "--output", tmp_path / "tuning")
     fixed = "feature 'Rest' has a fixed weight, but Moses' tuners tune all features. Export a list without it"
     assert (status, fixed in err, (tmp_path / "tuning").exists()) == (2, True, False)
@@ -316,8 +316,8 @@ def test_weights_tuned_on_files_of_an_unlabelled_list_fit_the_list(command: Comm
     features = "FEATURES_TXT_BEGIN_0 0 2 3 _0 _1 _2 \n0 -9 -3 \n0 -1 -3 \nFEATURES_TXT_END_0\n"
     statistics = "SCORES_TXT_BEGIN_0 0 2 9 BLEU \n0 2 0 1 0 0 0 0 6 \n6 6 5 5 4 4 3 3 6 \nSCORES_TXT_END_0\n"
     files = ("--extractor-features", write("f.dat", features), "--extractor-scores", write("s.dat", statistics))
-    start = ("--initial-weights", write("init.opt", "0.5 0 -0.5\n0 0 0\n1 1 1\n"))
-    status, ini, err = command("tune", *files, *start, "--tuner", "kbmira")
+    initial = ("--initial-weights", write("init.opt", "0.5 0 -0.5\n0 0 0\n1 1 1\n"))
+    status, ini, err = command("tune", *files, *initial, "--tuner", "kbmira")
     assert status == 0, err
     nbest = write("list", "0 ||| a b ||| 0 -9 -3 ||| 0\n0 ||| the old house is red . ||| 0 -1 -3 ||| 0\n")
     assert command("rerank", nbest, "--weights", write("w", ini))[1].decode() == "the old house is red .\n"

@@ -125,7 +125,7 @@ def test_ngram_changes_equal_a_simple_count(number: int) -> None:
     assert changes.sentences == 30
 
 
-def test_of_equal_differences_the_longer_ngram_is_first() -> None:
+def test_the_longer_ngram_is_first_among_equal_differences() -> None:
     changes = ngram_changes([["a b c", "x"]], ["", "x"], ["a b", "y"])
     assert [(each.ngram, each.before, each.after, each.sentence) for each in changes.won] == [
         ("a b", 0, 1, 0), ("a", 0, 1, 0), ("b", 0, 1, 0),

@@ -62,7 +62,7 @@ def test_missing_references_are_ignored(tmp_path: Path, changes: list[Change]) -
 
 
 def test_reasons_for_repeated_texts_use_the_chosen_lines(tmp_path: Path) -> None:
-    """Of equal texts, the line with the highest total (Moses) or with the highest model score (reranked) is used."""
+    """If texts are equal, the line with the highest total (Moses) or the highest model score (reranked) is used."""
     lines = ("a b ||| L= 0 ||| -2", "a x ||| L= 1 ||| -1", "a x ||| L= 2 ||| -1.5", "a b ||| L= 5 ||| -3")
     (tmp_path / "list").write_text("".join(f"0 ||| {line}\n" for line in lines))
     reranked = Reranked(["s"], [], ["a x"], ["a b"], {"L": (1.0,)}, Filters(""))

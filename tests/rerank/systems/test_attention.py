@@ -93,7 +93,7 @@ def test_attention_of_each_model_for_each_system(
                 np.testing.assert_allclose(weights, aligned.attention, rtol=0, atol=5.1e-4)
 
 
-def test_stretches_are_limited_by_pairs_and_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_limited_by_pairs_and_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "MAX_PAIRS", 3)
     monkeypatch.setattr(attention, "MAX_VALUES", 24)
     small, large = (("a",), ("b",)), (("a",) * 6, ("b",) * 3)  # 3 and 24 cells

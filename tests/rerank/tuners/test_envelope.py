@@ -52,7 +52,7 @@ def test_the_envelope_has_the_best_candidate_of_each_interval(shape: str, seed: 
             assert scores[candidate - start] >= scores.max() - 1e-9
 
 
-def test_of_equal_lines_the_first_candidate_is_used() -> None:
+def test_the_first_of_equal_lines_is_used() -> None:
     for size in (6, 2 * INSERTION_SORT_LIMIT):
         slopes, heights = np.tile([2.0, -1.0, 0.0], size), np.tile([0.0, 0.0, 1.0], size)
         found = envelopes_of(slopes, heights, np.array([0, 3 * size]))

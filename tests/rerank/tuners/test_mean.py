@@ -60,18 +60,18 @@ def test_all_tuners_have_equal_influence(make_problem: MakeProblem, seed: int, c
 
 def test_weights_are_interpolated_with_the_initial_weights(make_problem: MakeProblem) -> None:
     problem, weights = replace(make_problem(1), initial=np.array([2.0, 1.0, 0.0])), np.array([0.5, -1.0, 0.7])
-    old, start = weights * [1, 1, 0], problem.initial
-    by_hand = 0.8 * old + 0.2 * start * spread(problem, old) / spread(problem, start) + weights * [0, 0, 1]
+    old, initial = weights * [1, 1, 0], problem.initial
+    by_hand = 0.8 * old + 0.2 * initial * spread(problem, old) / spread(problem, initial) + weights * [0, 0, 1]
     drawn = interpolate_with_initial(problem, weights, 0.2)
     assert drawn.tolist() == pytest.approx(by_hand.tolist()) and drawn[2] == weights[2]
     assert spread(problem, drawn * [1, 1, 0]) <= spread(problem, old)
     assert interpolate_with_initial(problem, weights, 0.0).tolist() == pytest.approx(weights.tolist())
-    assert interpolate_with_initial(problem, start, 0.2).tolist() == pytest.approx(start.tolist())
+    assert interpolate_with_initial(problem, initial, 0.2).tolist() == pytest.approx(initial.tolist())
 
 
 def test_weights_without_a_common_feature_are_not_interpolated(make_problem: MakeProblem) -> None:
-    for start, weights in (([0, 0, 0], [1, 1, 1]), ([2, 1, 0], [0, 0, 1])):
-        problem = replace(make_problem(1), initial=np.array(start, dtype=float))
+    for initial, weights in (([0, 0, 0], [1, 1, 1]), ([2, 1, 0], [0, 0, 1])):
+        problem = replace(make_problem(1), initial=np.array(initial, dtype=float))
         assert interpolate_with_initial(problem, np.array(weights, dtype=float), 0.5).tolist() == weights
 
 
@@ -108,8 +108,8 @@ def test_the_best_feature_dominates_and_frozen_weights_stay(make_problem: MakePr
 
 
 def test_signatures_and_wrong_settings() -> None:
-    assert make_tuning({"tuner": "mean", "seed": 3}).signature == "mean|climbs:5|start:150,30|seed:3"
-    assert make_tuning({"tuner": "auto"}).signature == "auto|climbs:20|start:150,30|seed:1"
+    assert make_tuning({"tuner": "mean", "seed": 3}).signature == "mean|climbs:5|initial:150,30|seed:3"
+    assert make_tuning({"tuner": "auto"}).signature == "auto|climbs:20|initial:150,30|seed:1"
     with pytest.raises(InputError, match="runs: not a setting of auto"):
         make_tuning({"tuner": "auto", "runs": 2})
     with pytest.raises(InputError, match="climbs: expected a whole number from 1"):

@@ -22,8 +22,8 @@ LISTS = ("sample-moses", "sample-neural", "multi30k-neural")
 def load(folder: Path, part: str) -> Problem:
     files = [str(folder / f"{part}.{kind}.dat.gz") for kind in ("features", "scores")]
     found = Extracted(*files).read(Metric("bleu"))
-    start = found.candidates.space.vector(read_weights(str(folder / "init.dense")))
-    return Problem(found.candidates, found.statistics, Metric("bleu").formula, start)
+    initial = found.candidates.space.vector(read_weights(str(folder / "init.dense")))
+    return Problem(found.candidates, found.statistics, Metric("bleu").formula, initial)
 
 
 @pytest.mark.parametrize("name", LISTS)

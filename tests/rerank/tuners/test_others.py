@@ -57,7 +57,7 @@ def test_every_tuner_improves_every_metric(tuner: str, metric: str, sparse: bool
 
 
 @pytest.mark.parametrize("tuner", TUNERS)
-def test_degenerate_problems(make_problem: Make, tuner: str) -> None:
+def test_tuners_give_finite_weights_for_degenerate_problems(make_problem: Make, tuner: str) -> None:
     tuning = make_tuning({"tuner": tuner} | QUICK[tuner])
     equal = make_problem(5)
     equal.candidates.dense[:, 1] = equal.candidates.dense[:, 0]

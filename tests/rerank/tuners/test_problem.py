@@ -50,10 +50,10 @@ def test_frozen_weights_do_not_change(make_problem: Make, tuner: str) -> None:
 
 def test_weights_frozen_at_zero_do_not_affect_the_mean_of_runs(make_problem: Make) -> None:
     """As for omitted features, all runs have equal influence on the mean, independent of the size of their weights."""
-    start = np.array([0.3, 0.0, 0.2])
+    initial = np.array([0.3, 0.0, 0.2])
     nothing = np.array([False, True, False])
     bounds = {"lower": np.where(nothing, 0, -np.inf), "upper": np.where(nothing, 0, np.inf)}
-    scaled = ScaledProblem(replace(started(make_problem), initial=start, **bounds))
+    scaled = ScaledProblem(replace(started(make_problem), initial=initial, **bounds))
     mean = scaled.mean([np.array([1.0, 3.0]), np.array([10.0, -30.0])])
     assert mean[1] == 0 and np.abs(mean).sum() == pytest.approx(1)
     one, other = (scaled.mean([each]) for each in (np.array([1.0, 3.0]), np.array([1.0, -3.0])))

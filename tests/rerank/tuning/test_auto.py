@@ -23,7 +23,7 @@ Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, "str | bytes"], Path]
 
 
-def problem(noise: float, sentences: int = 45, seed: int = 1, start: tuple[float, float] = (1.0, 0.0)) -> Problem:
+def problem(noise: float, sentences: int = 45, seed: int = 1, initial: tuple[float, float] = (1.0, 0.0)) -> Problem:
     """Return a problem in which `Old` correlates weakly with BLEU, and `New` strongly for a small `noise`."""
     rng = np.random.default_rng(seed)
     size = 10 * sentences
@@ -35,7 +35,7 @@ def problem(noise: float, sentences: int = 45, seed: int = 1, start: tuple[float
     nothing = Sparse(np.zeros(size + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
     space = FeatureSpace((("Old", 1), ("New", 1)))
     candidates = Candidates(space, np.arange(sentences), np.arange(0, size + 1, 10), dense, nothing)
-    return Problem(candidates, statistics, Metric("bleu").formula, np.array(start))
+    return Problem(candidates, statistics, Metric("bleu").formula, np.array(initial))
 
 
 def tunings(of: Problem, folds: int = 3) -> Tunings:
@@ -72,7 +72,7 @@ def test_a_good_feature_is_kept_with_a_nested_cross_validated_score() -> None:
 
 def test_initial_weights_are_kept_if_tuned_weights_are_worse() -> None:
     """The feature of the initial weights has opposite effects on dev and on the selection list."""
-    dev, other = problem(0.5, start=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
+    dev, other = problem(0.5, initial=(0.0, 2.0)), problem(0.5, sentences=40, seed=2)
     dev.candidates.dense[:, 1] *= -1
     choice = chosen(dev, TuningSet(other.candidates, other.statistics))
     assert choice.method == Method(INITIAL) and choice.weights.tolist() == [0, 1] and choice.folds == ()
@@ -91,7 +91,7 @@ def test_initial_weights_are_compared_if_a_feature_is_new() -> None:
 
 def test_initial_weights_are_not_chosen_without_new_features() -> None:
     """The first feature has opposite effects in two folds, which misleads the tuners."""
-    of = problem(6.0, sentences=300, start=(0.01, 1.0))
+    of = problem(6.0, sentences=300, initial=(0.01, 1.0))
     matches = of.statistics[:, :-1:2].sum(axis=1)
     for sign, part in zip((1, -1), partition(300, 3), strict=False):
         rows = of.candidates.rows_of(part)
@@ -156,9 +156,9 @@ def test_nested_statistics_keep_the_order_of_sentences() -> None:
 
 def test_too_few_folds_are_an_error_and_selection_lists_may_be_short(command: Command, write: Write) -> None:
     rng = np.random.default_rng(3)
-    start, reference = write("start", "[weight]\nOld= 1\n"), write("ref", "the old house is red .\n" * 3)
+    initial, reference = write("initial", "[weight]\nOld= 1\n"), write("ref", "the old house is red .\n" * 3)
     long, answers = write("long", lines(rng, 9, 1)), write("answers", "the old house is red .\n" * 9)
-    auto = ("--initial-weights", start, "--tuner", "auto", "--set", "climbs=1")
+    auto = ("--initial-weights", initial, "--tuner", "auto", "--set", "climbs=1")
     for sentences, folds in ((1, 5), (2, 5), (3, 2)):
         few = write(f"few{sentences}", lines(rng, sentences, 1))
         status, _, err = command("tune", few, "--reference", reference, *auto, "--folds", folds)
@@ -241,8 +241,8 @@ def test_the_command_prints_the_choice(command: Command, write: Write) -> None:
     rng = np.random.default_rng(2)
     nbest, reference = write("list", lines(rng, 30, 1)), write("ref", "the old house is red .\n" * 30)
     other, answers = write("other", lines(rng, 20, -1)), write("answers", "the old house is red .\n" * 20)
-    start = write("start", "[weight]\nOld= 1\n")
-    arguments = ("tune", nbest, "--reference", reference, "--initial-weights", start, "--tuner", "auto")
+    initial = write("initial", "[weight]\nOld= 1\n")
+    arguments = ("tune", nbest, "--reference", reference, "--initial-weights", initial, "--tuner", "auto")
     status, ini, err = command(*arguments)
     assert status == 0 and "chosen: mean\n" in err and "BLEU in 5-fold cross-validation, nested: " in err
     assert b"# chosen: mean\n" in ini and read_weights(str(write("ini", ini)))["New"][0] > 0

@@ -88,8 +88,8 @@ def listed(new: Callable[[int, int], float]) -> str:
 def tune(command: Command, write: Write) -> Callable[..., tuple[int, bytes, str]]:
     """Return a function that tunes a list. The default initial weights are 1 for `Old` and none for `New`."""
 
-    def tuned(text: str, *options: Any, start: str = "Old= 1") -> tuple[int, bytes, str]:
-        ini, reference = write("start", f"[weight]\n{start}\n"), write("ref", f"{TEXTS[0]}\n" * 30)
+    def tuned(text: str, *options: Any, initial: str = "Old= 1") -> tuple[int, bytes, str]:
+        ini, reference = write("initial", f"[weight]\n{initial}\n"), write("ref", f"{TEXTS[0]}\n" * 30)
         return command("tune", write("list", text), "--reference", reference, "--initial-weights", ini, *options)
 
     return tuned
@@ -120,6 +120,6 @@ def test_tuned_weights_that_are_not_worse_are_written(
 
 def test_a_fallback_needs_folds_and_new_features(tune: Callable[..., tuple[int, bytes, str]]) -> None:
     text = listed(lambda n, rank: -rank)
-    status, _, err = tune(text, "--folds", 3, "--fallback", start="Old= 1\nNew= 0")
+    status, _, err = tune(text, "--folds", 3, "--fallback", initial="Old= 1\nNew= 0")
     assert status == 0 and "no new features to cross-validate" in err
     assert tune(text, "--fallback")[0] == 2

@@ -24,7 +24,7 @@ def there(*shape: int) -> Tensor:
     return torch.zeros(shape, device=CUDA)
 
 
-REFUSED: dict[str, Callable[[], object]] = {
+WRONG_OPERATIONS: dict[str, Callable[[], object]] = {
     "sum": lambda: there(3) + torch.ones(3),
     "product": lambda: there(2, 2) @ torch.ones(2, 2),
     "join": lambda: torch.cat([there(3), torch.ones(3)]),
@@ -36,7 +36,7 @@ REFUSED: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("act", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("act", WRONG_OPERATIONS.values(), ids=WRONG_OPERATIONS)
 def test_wrong_operations_are_errors(accelerator: Any, act: Callable[[], object]) -> None:
     with pytest.raises((RuntimeError, TypeError)):
         act()

@@ -81,7 +81,9 @@ GREEDY = pytest.param(1, 2, marks=pytest.mark.slow, id="greedy")
 
 
 @pytest.mark.parametrize(("size", "steps"), [GREEDY, pytest.param(3, 3, id="beam")])
-def test_search(accelerator: Any, model: Model, of_encoding: Counter[str], size: int, steps: int) -> None:
+def test_search_copies_twice_per_step_to_the_cpu(
+    accelerator: Any, model: Model, of_encoding: Counter[str], size: int, steps: int
+) -> None:
     taken: list[Tensor] = []
 
     def best_words(there: Tensor) -> Tensor:

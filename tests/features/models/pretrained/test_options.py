@@ -34,7 +34,7 @@ def test_wrong_options_are_errors(texts: str, message: str) -> None:
     assert str(caught.value) == f"dir: {message}"
 
 
-def test_a_template(tmp_path: Path) -> None:
+def test_a_template_is_split_at_the_candidate(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_text("German: {source}\nEnglish: {candidate}\n\n")
     assert read_template(str(path)) == Template("German: {source}\nEnglish: ", "\n")

@@ -238,7 +238,7 @@ def test_natural_text_is_the_default(make: Make) -> None:
     assert found[0] == found[1] == pytest.approx(values(opened(folder), [with_capital])[0], abs=1e-5)
 
 
-def test_bfloat16(make: Make) -> None:
+def test_bfloat16_gives_close_values_and_is_in_the_signature(make: Make) -> None:
     folder = make("marian")
     exact, lowered = opened(folder), opened(folder, precision="bf16")
     assert "precision:bf16" in lowered.signature and "precision" not in exact.signature

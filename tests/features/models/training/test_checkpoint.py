@@ -44,7 +44,7 @@ def run(tmp_path: Path) -> Run:
     return begin(tmp_path / "model")
 
 
-def refused(run: Run, path: Path) -> str:
+def error_of(run: Run, path: Path) -> str:
     with pytest.raises(InputError, match=CHECKPOINT) as caught:
         restore(run, path)
     assert "\n" not in str(caught.value)
@@ -65,10 +65,10 @@ def test_changed_or_missing_bytes_are_errors(run: Run, tmp_path: Path) -> None:
     content = path.read_bytes()
     for place in [*range(0, len(content), len(content) // 60), *range(8, 80)]:
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        assert "damaged" in refused(run, path)
+        assert "damaged" in error_of(run, path)
     for size in range(0, len(content), len(content) // 20):
         path.write_bytes(content[:size])
-        assert "damaged" in refused(run, path)
+        assert "damaged" in error_of(run, path)
 
 
 def test_a_file_that_is_not_a_checkpoint_is_an_error(run: Run, tmp_path: Path) -> None:
@@ -85,10 +85,10 @@ def test_a_file_that_is_not_a_checkpoint_is_an_error(run: Run, tmp_path: Path) -
         (10**15).to_bytes(8, "little") + b"{}",
     ):
         path.write_bytes(other)
-        assert "damaged" in refused(run, path)
+        assert "damaged" in error_of(run, path)
     path.unlink()
     path.mkdir()
-    assert "a folder, expected a plain file" in refused(run, path)
+    assert "a folder, expected a plain file" in error_of(run, path)
 
 
 PROGRESS = '"progress": {"epoch": 0, "updates": 0,'
@@ -150,7 +150,7 @@ def test_wrong_contents_with_a_valid_checksum_are_errors(
     else:
         tensors[name] = tensor
     path.write_bytes(save(tensors, {"run": text, "sha256": _checksum(text, tensors)}))
-    assert "damaged or edited, `moses-rerank` cannot read it" in refused(run, path)
+    assert "damaged or edited, `moses-rerank` cannot read it" in error_of(run, path)
 
 
 def test_missing_weights_after_an_epoch_are_an_error(run: Run, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_wrong_word_indices_of_a_lexicon_are_an_error(tmp_path: Path) -> None:
     name, table = next(each for each in run.learners[0].network.state_dict().items() if each[1].dtype == torch.int32)
     table.fill_(1000)
     save_run(run, tmp_path / CHECKPOINT, [random_state(run.device)])
-    assert f"tensor '{name}' has a value that is not a word index" in refused(run, tmp_path / CHECKPOINT)
+    assert f"tensor '{name}' has a value that is not a word index" in error_of(run, tmp_path / CHECKPOINT)
 
 
 def test_the_command_reports_a_wrong_checkpoint_in_one_line(
@@ -197,10 +197,10 @@ def test_a_checkpoint_of_another_training_is_an_error(run: Run, tmp_path: Path) 
     begin(tmp_path / "other", "backward")
     own = (folder / CHECKPOINT).read_bytes()
     shutil.copy(tmp_path / "other" / CHECKPOINT, folder)
-    assert "of another training" in refused(run, folder / CHECKPOINT)
+    assert "of another training" in error_of(run, folder / CHECKPOINT)
     (folder / CHECKPOINT).write_bytes(own)
     (folder / "source.vocabulary").write_text("Haus\ndas\n")
-    assert "of another training" in refused(run, folder / CHECKPOINT)
+    assert "of another training" in error_of(run, folder / CHECKPOINT)
 
 
 def test_each_process_has_its_own_random_state(

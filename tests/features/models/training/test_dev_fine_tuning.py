@@ -188,17 +188,17 @@ def test_both_directions_are_fine_tuned_together(tmp_path: Path) -> None:
 def test_sentences_of_dev_use_weights_that_exclude_their_fold(tmp_path: Path) -> None:
     """Tested for scoring and translation with one model, and with an ensemble of which one is not fine-tuned."""
     dev = pairs(40)
-    adapted, other = fit(tmp_path / "adapted", dev), fit(tmp_path / "other", dev, fine_tuning_epochs=0, seed=2)
-    folds = DevFolds.read(adapted)
+    fine_tuned, other = fit(tmp_path / "fine_tuned", dev), fit(tmp_path / "other", dev, fine_tuning_epochs=0, seed=2)
+    folds = DevFolds.read(fine_tuned)
     texts = [*sources(dev), ("g", "g", "g", "g", "g")]
     assert {folds.fold_of(text) for text in texts} == set(range(DEV_FOLDS + 1))
     lists = [Sentence(number, text, (("A", "B"), ("C",), text)) for number, text in enumerate(texts)]
-    for folders in ([adapted], [adapted, other]):
+    for folders in ([fine_tuned], [fine_tuned, other]):
         names = [str(folder) for folder in folders]
         reader, wanted = Reader(names, Resources("cpu")), []
         translator = Translator(names, Beam(3, 2), Replacement("copy"), Resources("cpu"))
         for each, translations in zip(lists, translator.translate(texts), strict=True):
-            models = [load_model(adapted, CPU, weights_file(folds.fold_of(each.source)))]
+            models = [load_model(fine_tuned, CPU, weights_file(folds.fold_of(each.source)))]
             models += [load_model(other, CPU)] if len(folders) > 1 else []
             wanted.append(score_one_by_one(models, [each], ["logprob"]).values["logprob"])
             with_outputs = replace(each, hypotheses=tuple(one.tokens for one in translations))

@@ -18,6 +18,7 @@ from features.models.network.lexicon import ENTRIES
 from features.models.network.model import EncoderDecoder
 from features.models.settings import Architecture, Training
 from features.models.training import loop
+from features.models.training.checkpoint import Run
 from features.models.training.encoding import Segmentation, encode, links_of_subwords
 from features.models.training.learner import Learner
 from features.models.training.lexicon import counted_lexicon, estimated_lexicon
@@ -40,10 +41,10 @@ def spread_links(source_sizes: list[int], target_sizes: list[int], right_to_left
         Segmentation(Ragged.of([[7] * size for size in sizes * 2]), np.array([0, len(sizes), 2 * len(sizes)]))
         for sizes in (source_sizes, target_sizes)
     )
-    return unpacked(links_of_subwords(encoded_links([LINKS, LINKS]), source, target, right_to_left)[1])
+    return decoded(links_of_subwords(encoded_links([LINKS, LINKS]), source, target, right_to_left)[1])
 
 
-def unpacked(links: list[int]) -> set[tuple[int, int]]:
+def decoded(links: list[int]) -> set[tuple[int, int]]:
     return {divmod(link, WIDTH) for link in links}
 
 
@@ -70,7 +71,7 @@ def test_encoded_subwords_have_the_links_of_their_words() -> None:
     first = len(vocabulary.encode(["low"]))
     places = range(sizes[2] + sizes[1], sum(sizes)), range(sizes[2], sizes[2] + sizes[1])
     links = {(i, j) for i in range(first) for j in places[0]}
-    assert unpacked(corpus.links[0]) == links | {(i, j) for i in range(first, len(source)) for j in places[1]}
+    assert decoded(corpus.links[0]) == links | {(i, j) for i in range(first, len(source)) for j in places[1]}
     assert [target[j] for j in reversed(places[0])] == vocabulary.encode(["lowest"])
 
 
@@ -102,7 +103,7 @@ def test_the_lexicon_of_subwords_is_counted_from_their_links(monkeypatch: pytest
     learner = Learner(config, Path(), network, vocabulary, vocabulary)
     (corpus,) = encode(pairs, [learner], links)
     counts = Counter[tuple[int, int]]()
-    for left, right, known in zip(corpus.source, corpus.target, map(unpacked, corpus.links), strict=True):
+    for left, right, known in zip(corpus.source, corpus.target, map(decoded, corpus.links), strict=True):
         counts.update((left[i], right[j]) for i, j in known)
         counts.update((token, BEGIN) for i, token in enumerate(left) if i not in {i for i, _ in known})
         counts.update((BEGIN, token) for j, token in enumerate(right) if j not in {j for _, j in known})
@@ -166,11 +167,17 @@ def test_links_are_reversed_for_a_backward_model(tmp_path: Path) -> None:
 def test_a_killed_training_continues_with_its_lexicon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: list[Alignment]
 ) -> None:
-    finish, stop = loop._finish_epoch, [False, True]
+    finish, calls = loop._finish_epoch, iter(range(1, 99))
+
+    def interrupt_second_epoch(run: Run, measured: dict[str, float]) -> None:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        finish(run, measured)
+
     guided = {"guided_alignment": 1.0 if links else 0.0, "epochs": 3}
     train(task(tmp_path / "whole", links, **guided))
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr(loop, "_finish_epoch", lambda run, measured: finish(run, measured) if stop.pop() else 1 / 0)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop, "_finish_epoch", interrupt_second_epoch)
         train(task(tmp_path / "killed", links, **guided))
     train(task(tmp_path / "killed", links, **guided), resume=True)
     whole, killed = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed"))

@@ -44,7 +44,7 @@ def test_the_model_equals_one_trained_on_a_joined_corpus(
         (tmp_path / "all.links").write_text(3 * (tmp_path / "links").read_text() + 40 * "\n")
         files = replace(files, corpus=replace(files.corpus, alignment=str(tmp_path / "links")))
     request = TrainingRequest("rnnsearch", settings=settings | {"upsample": 3})
-    train_model(request, files, str(tmp_path / "beside"), "cpu")
+    train_model(request, files, str(tmp_path / "synthetic"), "cpu")
     assert files.synthetic
     for side in ("source", "target"):
         real, more = (Path(getattr(part, side)).read_text() for part in (files.corpus, files.synthetic))
@@ -54,33 +54,35 @@ def test_the_model_equals_one_trained_on_a_joined_corpus(
     links = str(tmp_path / "all.links") if files.corpus.alignment else ""
     one = TrainingFiles(ParallelFiles(str(tmp_path / "source"), str(tmp_path / "target"), links), files.dev)
     train_model(TrainingRequest("rnnsearch", settings=settings), one, str(tmp_path / "one"), "cpu")
-    beside, joined = (load_file(tmp_path / name / WEIGHTS) for name in ("beside", "one"))
-    assert beside.keys() == joined.keys()
-    assert all(bool((beside[name] == joined[name]).all()) for name in joined)
+    synthetic, joined = (load_file(tmp_path / name / WEIGHTS) for name in ("synthetic", "one"))
+    assert synthetic.keys() == joined.keys()
+    assert all(bool((synthetic[name] == joined[name]).all()) for name in joined)
 
 
 def test_the_word_vocabulary_excludes_synthetic_pairs(files: TrainingFiles, tmp_path: Path) -> None:
     settings = TINY | {"epochs": 1, "min_frequency": 1}
-    for name, known in (("beside", files), ("real", TrainingFiles(files.corpus, files.dev))):
+    for name, known in (("synthetic", files), ("real", TrainingFiles(files.corpus, files.dev))):
         train_model(TrainingRequest("rnnsearch", settings=settings), known, str(tmp_path / name), "cpu")
     words = {
-        name: [load_vocabulary(tmp_path / name, side, False).words[4:] for side in SIDES] for name in ("beside", "real")
+        name: [load_vocabulary(tmp_path / name, side, False).words[4:] for side in SIDES]
+        for name in ("synthetic", "real")
     }
-    assert words["beside"] == [(TAG, *words["real"][0]), words["real"][1]]
+    assert words["synthetic"] == [(TAG, *words["real"][0]), words["real"][1]]
 
 
 def test_the_lexicon_is_estimated_from_real_pairs_only(files: TrainingFiles, tmp_path: Path) -> None:
     """Tested with and without word alignment."""
     corpus = ParallelFiles(files.corpus.source, files.corpus.target, alignment=str(tmp_path / "links"))
     (tmp_path / "links").write_text("0-0\n" * 60)
-    for place, known in enumerate((files.corpus, corpus)):
-        settings = TINY | {"epochs": 1, "lexicon": "bias", "guided_alignment": 0.5 * place, "tag": False, "upsample": 2}
-        beside = TrainingFiles(known, files.dev, files.synthetic)
-        train_model(TrainingRequest("rnnsearch", settings=settings), beside, str(tmp_path / f"beside{place}"), "cpu")
+    for index, known in enumerate((files.corpus, corpus)):
+        settings = TINY | {"epochs": 1, "lexicon": "bias", "guided_alignment": 0.5 * index, "tag": False, "upsample": 2}
+        synthetic = TrainingFiles(known, files.dev, files.synthetic)
+        request = TrainingRequest("rnnsearch", settings=settings)
+        train_model(request, synthetic, str(tmp_path / f"synthetic{index}"), "cpu")
         real = TrainingFiles(known, files.dev)
         request = TrainingRequest("rnnsearch", settings=settings | {"upsample": 1})
-        train_model(request, real, str(tmp_path / f"real{place}"), "cpu")
-        tables = [load_file(tmp_path / f"{name}{place}" / WEIGHTS) for name in ("beside", "real")]
+        train_model(request, real, str(tmp_path / f"real{index}"), "cpu")
+        tables = [load_file(tmp_path / f"{name}{index}" / WEIGHTS) for name in ("synthetic", "real")]
         names = [name for name in tables[0] if name.startswith("lexicon.") and "words" in name]
         assert names
         assert all(bool((tables[0][name] == tables[1][name]).all()) for name in names)

@@ -113,7 +113,9 @@ def test_several_models_and_test_sets(folder: Path, command: Command) -> None:
     assert Path("experiment.toml").read_text().count("# Test set, reranked") == 1
 
 
-def test_without_kenlm(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kenlm_its_feature_is_a_comment(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
     assert command("init", "data")[0] == 0
     experiment = read_experiment("experiment.toml")

@@ -52,7 +52,7 @@ def test_statistics_of_an_nbest_list(write: Write) -> None:
         (["x x x x x", "y", "z", "x x x x x x", "x x x", "more"], 1),
     ],
 )
-def test_likeness_compares_sentence_lengths(write: Write, lines: list[str], expected: float) -> None:
+def test_length_correlation_compares_sentence_lengths(write: Write, lines: list[str], expected: float) -> None:
     """Lines of sentences without candidates, and lines after the last sentence of the list, are ignored."""
     text = read_text(str(write("text", "".join(f"{line}\n" for line in lines))))
     assert text.lines == len(lines)
@@ -74,15 +74,15 @@ def test_a_translation_has_a_candidate_for_each_sentence(write: Write, lines: li
     assert is_translation(read_list(str(write("list", LIST))), text) == expected
 
 
-def test_count_words(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count words of the first lines. Only spaces and tabs separate words."""
+def test_only_words_of_the_first_lines_are_counted(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only spaces and tabs separate words."""
     monkeypatch.setattr(matching, "SAMPLE_SIZE", 2)
     path = str(write("text", "a b\u00a0c\ta\nb\nc\n"))
     assert count_words(path) == {"a": 2, "b\u00a0c": 1, "b": 1}
     assert read_text(path) == Text(path, 3)
 
 
-def test_share_of_known_words() -> None:
+def test_coverage_is_the_fraction_of_known_words() -> None:
     assert coverage(Words({"a": 3, "b": 1}), {"a", "c"}) == 0.75
     assert coverage(Words(), {"a"}) == 0
 

@@ -127,7 +127,7 @@ def test_the_list_that_is_not_named_test_is_dev(roles_of: RolesOf, files: Files)
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "is_dev"),
     [
         ("newsdev2016.gz", True),
         ("a_val.nbest", True),
@@ -138,10 +138,10 @@ def test_the_list_that_is_not_named_test_is_dev(roles_of: RolesOf, files: Files)
         ("latest.dev.gz", True),
     ],
 )
-def test_file_names_that_mark_the_dev_list(roles_of: RolesOf, files: Files, name: str, says: bool) -> None:
+def test_file_names_that_mark_the_dev_list(roles_of: RolesOf, files: Files, name: str, is_dev: bool) -> None:
     roles = roles_of({name if old == "dev.nbest" else old: content for old, content in files.items()})
-    assert (roles.dev is not None and roles.dev.nbest == name) == says
-    assert bool(roles.missing) != says
+    assert (roles.dev is not None and roles.dev.nbest == name) == is_dev
+    assert bool(roles.missing) != is_dev
 
 
 def test_several_references_and_test_sets(roles_of: RolesOf, files: Files) -> None:
