@@ -116,7 +116,7 @@ def array_that_claims(shape: str) -> bytes:
         for name, each in (("models", "(1,)"), ("systems", shape)):
             head = f"{{'descr': '<U3', 'fortran_order': False, 'shape': {each}, }}".ljust(117) + "\n"
             archive.writestr(
-                f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.compress("<H", len(head)) + head.encode() + b"a" * 12
+                f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + b"a" * 12
             )
     return content.getvalue()
 
@@ -136,7 +136,7 @@ LARGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "count of 10^18": ("features", lambda content: content.replace(b" 0 2 2 ", b" 0 1000000000000000000 2 ")),
     "array of 10^15": ("attention", lambda _: array_that_claims("(1000000000000000,)")),
     "array of 10^10": ("attention", lambda _: array_that_claims("(10000000000,)")),
-    "tensor of 10^15": ("tensors", lambda content: struct.compress("<Q", 10**15) + content[8:]),
+    "tensor of 10^15": ("tensors", lambda content: struct.pack("<Q", 10**15) + content[8:]),
     "values of 10^18": ("confidence", lambda content: content.replace(b'"features": {', COUNT + b', "', 1)),
 }  # fmt: skip
 
