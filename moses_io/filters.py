@@ -82,7 +82,7 @@ FILTERS: dict[str, tuple[Callable[[str], Filter], str]] = {
     "dejoiner": (_join_at_joiners, "join subwords and punctuation at ￭ (OpenNMT Tokenizer)"),
     "deescape": (_unescape, "turn &amp;, &#124;, &apos; and the like into characters"),
     "detruecase": (_detruecase, "capitalize the start of a sentence (sacremoses)"),
-    "detokenize": (_detokenize, "join punctuation to words (sacremoses), for other languages detokenize:de"),
+    "detokenize": (_detokenize, "join punctuation to words of English, or with detokenize:de of German (sacremoses)"),
 }
 
 

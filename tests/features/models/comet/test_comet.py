@@ -54,7 +54,7 @@ def installed(folder: Path) -> str:
     ]
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode:
-        # Both are messages of pip without a package index. Others, such as a conflict of versions, are failures.
+        # Messages of pip without a package index. Others, such as a conflict of versions, are failures.
         assert re.search("NewConnectionError|No matching distribution|Could not fetch", result.stderr), result.stderr
         pytest.skip(f"unbabel-comet cannot be installed here: {result.stderr.strip().splitlines()[-1]}")
     return str(python)
