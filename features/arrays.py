@@ -8,9 +8,9 @@ Integers = NDArray[np.int64]
 AttentionRows = NDArray[np.float32]
 """Attention weights of a sentence pair: rows are target positions, columns are source positions.
 
-Values of a model for scoring have (J+1, I+2): rows for the target words and `</s>`, columns for `<s>`, the source words
-and `</s>`. Soft alignments have (J, I), for words only. Source and target are those of the network: the target of a
-backward model is the source sentence.
+Rows from scoring have the shape (J+1, I+2): rows for the J target words and `</s>`, columns for `<s>`, the I source
+words and `</s>`. Soft alignments have the shape (J, I), for words only. Source and target are those of the network: the
+target of a backward model is the source sentence.
 """
 
 

@@ -20,9 +20,9 @@ BLOCK = 10_000
 
 
 class Domain:
-    """A domain, compared with other text by cross-entropy difference (Moore and Lewis 2010).
+    """A domain, compared with other text by the cross-entropy difference H_domain(s) - H_general(s).
 
-    The paper has 4-gram models.
+    As in Moore and Lewis 2010, but with bigram models instead of 4-gram models.
 
     Args:
         in_domain: sentences of the domain, at least one, with spaces between words.
@@ -87,7 +87,11 @@ class _Vocabulary:
 
 
 class _BigramModel:
-    """A bigram model with Witten-Bell smoothing. Unigrams have add-one smoothing."""
+    """A bigram model with Witten-Bell smoothing (Witten and Bell 1991).
+
+    p(w|v) = (c(v, w) + T(v) p(w)) / (c(v) + T(v)) with the number T(v) of distinct words after v, and add-one smoothing
+    of p(w).
+    """
 
     def __init__(self, vocabulary: _Vocabulary, sentences: Iterable[list[str]]) -> None:
         stream = vocabulary.stream(sentences)  # (N + 1,)

@@ -1,6 +1,7 @@
 """Interfaces of features, and the types that they exchange.
 
-A feature maps sentences with their candidates to values: natural logs or counts, where higher is better.
+A feature maps sentences with their candidates to values: natural logs or counts. Higher is better, except
+for counts of unknown words and the entropy of attention.
 Log-probabilities are sums over the tokens, not divided by the length.
 """
 
@@ -60,7 +61,8 @@ class Resources:
         device: `auto`, `cpu` or `cuda`.
         precision: precision of the matrix products of models, `fp32` or `bf16`.
         cache: folder with cached values of models, or empty for no cache.
-        folder: base folder of relative paths in the argument (default: the working folder).
+        folder: folder in which commands run, and base folder of relative paths in the argument of a user's class
+            (default: the working folder).
 
     Raises:
         InputError: an unknown device or precision.
@@ -208,8 +210,8 @@ class ModelFeature(ABC):
     """A feature computed from the output of models.
 
     It is created from its argument and one reader for each need, in the order of `needs`. Models read a list once for
-    all features, and each feature gets the readings. A call may contain a few sentences only, and only some candidates
-    of a sentence, so a value may depend on its own candidate only, unless `whole_lists` is true.
+    all features, and each feature gets the readings. A call may contain only some sentences, and only some candidates
+    of a sentence. Unless `whole_lists` is true, a value must not depend on other candidates.
 
     Attributes:
         signature: settings and content that determine the values.

@@ -16,9 +16,10 @@ from features.compiled import compiled
 
 @compiled(_nrt=False)
 def bleu(row: Array, smooth: bool) -> Any:
-    """Return the BLEU of a row (9,) `match1 total1 … match4 total4 reflength`.
+    """Return the BLEU of a row (9,) `match1 total1 … match4 total4 reflength` (Papineni et al. 2002).
 
-    With `smooth`, 1 is added to all matches and totals, as in Moses' BLEU+1.
+    exp(1/4 sum_n log(match_n / total_n) + min(0, 1 - reflength / total1)), or 0 if a match is 0, or if only the
+    hypothesis is empty. With `smooth`, 1 is added to the matches and totals of the sum, as in Moses' BLEU+1.
     """
     real = row.dtype.type
     more = real(1 if smooth else 0)
@@ -61,7 +62,10 @@ def chrf(row: Array, beta: int) -> Any:
 
 @compiled(_nrt=False)
 def ter(row: Array) -> Any:
-    """Return 1 - TER of a row (2,) `edits length`. Without reference words, return 1 if there are no edits, else 0."""
+    """Return 1 - TER of a row (2,) `edits length` (Snover et al. 2006).
+
+    Without reference words, return 1 if there are no edits, else 0.
+    """
     if row[1] > 0:
         return 1 - row[0] / row[1]
     return 0.0 if row[0] > 0 else 1.0

@@ -26,9 +26,9 @@ MAX_DOMAIN_SENTENCES = 100_000
 """Maximum sentences of the domain with which other sentences are compared."""
 
 MIN_WORD_RATIO = 0.85
-"""Minimum ratio of the words of a text that occur in the target of a corpus to those that occur in its source.
+"""Minimum of (words of the text that occur in the target of a corpus) / (words that occur in its source).
 
-It is below 1, as both languages may be similar, or the same one.
+It is below 1 because many words occur on both sides if the languages are similar, or the same.
 """
 
 COMPARED_PER_SENTENCE = 10

@@ -19,7 +19,7 @@ MAX_OUTPUT_LINE_BYTES = 1 << 16
 """Maximum bytes of an output line."""
 
 SILENCE_TIMEOUT = 60.0
-"""Time without output, in seconds, after which a program may hang."""
+"""Seconds without output after which a warning is logged."""
 
 TIMEOUT = 10.0
 """Timeout in seconds: for a program to end after it closed its output, or for its output to close after it ended."""

@@ -61,8 +61,10 @@ class Ragged:
             yield from (values[first:last] for first, last in pairwise(block.ends.tolist()))
 
     def part(self, rows: slice) -> "Ragged":
-        """Return adjacent rows, without a copy of their values."""
-        start, stop, _ = rows.indices(len(self))
+        """Return adjacent rows, without a copy of their values. Raises `ValueError` for a slice with a step."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError("a slice of rows cannot have a step")
         ends = self.ends[start : max(start, stop) + 1]
         return Ragged(self.values[ends[0] : ends[-1]], ends - ends[0])
 

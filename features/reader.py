@@ -93,7 +93,7 @@ class Reader:
         return self._load()
 
     def _load(self, precision: str = "") -> Members:
-        return Members(self.folders, self._device, "use one feature 'neural' per model", precision)
+        return Members(self.folders, self._device, "Use one feature 'neural' per model", precision)
 
     def _keys(self, sentence: Sentence, names: Sequence[str]) -> list[list[bytes]]:
         """Return the cache keys of each candidate's values."""

@@ -37,7 +37,7 @@ class Kind:
         many: whether the argument names several models or files, separated by commas.
         total: whether the lines of the list must have Moses' total.
         of_decoder: whether only candidates of the decoder have the data that it needs: word alignment, total, or order.
-        one_list: whether the argument belongs to one list. A saved reranker does not contain it.
+        one_list: whether the argument is data of a single list. A saved reranker omits such a feature.
         learns: whether it is estimated from a corpus when it is created, which may take minutes.
         fixed: whether the weight is 1 by default and never tuned. `is_fixed` recognizes its labels.
         requires: `module:function` that raises `InputError` if a package that the kind needs is not installed.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from moses_io.files.errors import InputError, counted
+from moses_io.files.errors import InputError, counted, shown
 from moses_io.files.streams import name_of, numbered_lines
 from moses_io.files.text import decode, encode, no_number, number, tokens, whole, without_line_end
 
@@ -51,17 +51,19 @@ def read_blocks(path: str, kind: str) -> Iterator[Block]:
             raise InputError(f"{place}: expected {size} names, found {len(head) - 4}")
         rows: list[tuple[float, ...]] = []
         sparse: list[dict[str, float]] = []
+        end = [f"{kind}_TXT_END_0"]
+        parts: list[str] = []
         for _ in range(count):
             line_number, parts = next(lines, (0, []))  # line_number 0: the file ends inside the sentence
-            if not line_number:
+            if not line_number or parts == end:  # fewer candidates than announced
                 break
             row, named = _row(parts, f"{name_of(path)}:{line_number}")
             if len(row) != size:
                 raise InputError(f"{name_of(path)}:{line_number}: expected {size} dense values, found {len(row)}")
             rows.append(row)
             sparse.append(named)
-        if next(lines, (0, []))[1] != [f"{kind}_TXT_END_0"]:
-            raise InputError(f"{place}: expected {counted(count, 'candidate')} and {kind}_TXT_END_0")
+        if len(rows) < count or next(lines, (0, []))[1] != end:
+            raise InputError(f"{place}: expected {counted(count, 'candidate')} and {end[0]}")
         yield Block(place, sentence, tuple(head[4:]), tuple(rows), tuple(sparse))
 
 
@@ -91,6 +93,9 @@ def _row(parts: list[str], place: str) -> tuple[tuple[float, ...], dict[str, flo
         if value is None:
             raise InputError(f"{place}: {no_number(digits)}")
         if equals:
+            if not name or name in sparse:
+                fault = f"feature {shown(name)} occurs twice" if name else "expected a feature name before '='"
+                raise InputError(f"{place}: {fault}")
             sparse[name] = value
         else:
             dense.append(value)

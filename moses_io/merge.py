@@ -57,7 +57,7 @@ class _Summary:
 
     def add(self, rows: Sequence[Sequence[float]]) -> None:
         """Add the values of candidates, (candidates, size)."""
-        # fsum rounds only the final sum, so the order of the candidates makes no difference.
+        # fsum rounds once per sentence, so the order of its candidates makes no difference.
         columns = list(zip(*rows, strict=True))
         self._count += len(rows)
         self._sums = [total + fsum(column) for total, column in zip(self._sums, columns, strict=True)]

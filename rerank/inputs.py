@@ -89,16 +89,16 @@ def input_of(text: object, name: str, argument: str = "") -> str | Lines:
     return Lines(name, text)
 
 
-def features_of(features: object, argument: str = "features") -> dict[str, str]:
+def features_of(features: object) -> dict[str, str]:
     """Return features as a dict from label to `KIND[:ARG]`.
 
     Raises:
-        InputError: the value is not a dict from str to str. The message names `argument`.
+        InputError: the value is not a dict from str to str.
     """
-    texts = mapping_of(features, argument, "KIND[:ARG] by label")
+    texts = mapping_of(features, "features", "KIND[:ARG] by label")
     for label, text in texts.items():
         if not isinstance(text, str):
-            raise InputError(f"{argument}: {shown(label)}: expected KIND[:ARG] as text, found {shown(text)}")
+            raise InputError(f"features: {shown(label)}: expected KIND[:ARG] as text, found {shown(text)}")
     return texts
 
 

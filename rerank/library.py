@@ -252,7 +252,8 @@ def _selection_lists(nbest: object, references: object, filters: "Filters") -> "
     """
     from rerank.tuning.tuning_set import Lists
 
-    if (nbest is None) != (isinstance(references, tuple) and not references):
+    given = isinstance(references, str | Path) or bool(references)
+    if (nbest is not None) != given:
         raise InputError("expected selection and selection_references together")
     if nbest is None:
         return []

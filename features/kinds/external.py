@@ -15,7 +15,7 @@ from moses_io.files.text import encode, no_number, number, read_lines, tokens, w
 
 LINES = {
     "comet": "hyp.txt<TAB>Segment 3<TAB>score: 0.81 (the line of the system score is ignored)",
-    "fairseq": "H-3<TAB>-0.51<TAB>text, in any order (other lines are ignored)",
+    "fairseq": "H-3<TAB>-0.51<TAB>text, in any order (log2 divided by the length, unchanged. Other lines are ignored)",
     "lamtram": "ll=-12.3 unk=1 (the number of unknown words is negated)",
     "mantis": "3 ||| source ||| target ||| 1.7 (the last value is a loss, which is negated)",
     "nematus": "0 ||| text ||| LM0= -2 ||| -3 12.5 (the values at the end are losses, which are negated)",
@@ -28,6 +28,7 @@ _COMET_OF_ALL = re.compile(r"[^\t]+\tscore: *\S+")
 _FAIRSEQ = re.compile(r"H-([0-9]{1,18})\t(\S+)\t.*")
 _LAMTRAM = re.compile(r"ll=(\S+)(?: unk=(\S+))?.*")
 _LABEL = re.compile(r"\S+[=:] +[-+0-9.]")
+_LINK = re.compile(r"[0-9]+-[0-9]+|.*=.*")
 
 
 def _comet(line: str) -> list[float | None]:
@@ -55,8 +56,9 @@ def _nematus(line: str) -> list[float | None]:
     if len(fields) < 4 or "=" not in fields[2]:
         return []
     last = tokens(fields[-1])
-    added = [token for token in last if number(token) is not None][1 if len(fields) == 4 else 0 :]
-    return [-float(token) for token in added]
+    losses = last[1:] if len(fields) == 4 else [token for token in last if not _LINK.fullmatch(token)]
+    values = [number(token) for token in losses]
+    return [None if value is None else -value for value in values]
 
 
 def _fields(line: str) -> list[str]:

@@ -43,11 +43,11 @@ class _Tables(CheckedFeature):
     def __call__(self, sentences: Sequence[Sentence]) -> Array:
         """Return the values, (N, values)."""
         for each in sentences:
-            self._count(*self._checked(each.source, each.hypotheses[0]))
+            self._count(*self._table_and_sides(each.source, each.hypotheses[0]))
         return super().__call__(sentences)
 
     @abstractmethod
-    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
+    def _table_and_sides(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
         """Return a table, the words that it predicts, and the words of the condition."""
 
     def _count(self, table: Table, predicted: Tokens, condition: Tokens) -> None:
@@ -69,8 +69,8 @@ class _Tables(CheckedFeature):
 class Lexical(_Tables):
     """One value: the sum over the predicted words of log mean_w p(word|w), where w is NULL or a word of the other side.
 
-    A table `lex.f2e` predicts the candidate from the source, `lex.e2f` the source from the candidate. The name of the
-    file must contain `f2e` or `e2f`.
+    It is IBM model 1 (Brown et al. 1993) with a mean of at least `MIN_PROBABILITY`. A table `lex.f2e` predicts the
+    candidate from the source, `lex.e2f` the source from the candidate. The file name must contain `f2e` or `e2f`.
 
     Raises:
         InputError: a line is not `word word probability`, or the name does not contain exactly one of `f2e` and `e2f`.
@@ -89,9 +89,9 @@ class Lexical(_Tables):
 
     def row(self, source: Tokens, hypothesis: Tokens) -> list[float]:
         """Return the score of the side that the table predicts."""
-        return [model1(*self._checked(source, hypothesis))]
+        return [model1(*self._table_and_sides(source, hypothesis))]
 
-    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
+    def _table_and_sides(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
         return (self._table, source, hypothesis) if self._predicts_source else (self._table, hypothesis, source)
 
 
@@ -119,12 +119,15 @@ class Estimated(_Tables):
         """Return the scores of both directions."""
         return [model1(self._forward, hypothesis, source), model1(self._backward, source, hypothesis)]
 
-    def _checked(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
+    def _table_and_sides(self, source: Tokens, hypothesis: Tokens) -> tuple[Table, Tokens, Tokens]:
         return self._forward, hypothesis, source
 
 
 def model1(table: Table, predicted: Sequence[str], condition: Sequence[str]) -> float:
-    """Return log p(predicted|condition) of IBM model 1, without the probability of the length."""
+    """Return log p(predicted|condition) of IBM model 1 (Brown et al. 1993), without the probability of the length.
+
+    sum_j log max(`MIN_PROBABILITY`, 1/(I+1) sum_i p(predicted_j|condition_i)), where condition_0 is NULL.
+    """
     rows = [table.get(word, {}) for word in (NULL, *condition)]
     means = (sum(row.get(word, 0.0) for row in rows) / len(rows) for word in predicted)
     return sum(math.log(max(mean, MIN_PROBABILITY)) for mean in means)

@@ -71,7 +71,7 @@ CorpusSize = tuple[TextSize, TextSize]
 
 @dataclass(frozen=True)
 class TimeFactors:
-    """Factors on expected times, for a machine that is not the one of the constants.
+    """Factors that convert times computed from the constants of this module to another machine.
 
     Attributes:
         training: factor on `training_seconds`.

@@ -174,7 +174,8 @@ def load_model(folder: Path, device: torch.device, weights_name: str = WEIGHTS) 
         network = load_network(weights, config.architecture, len(source), len(target)).to(device).eval()
     if not os.path.samestat(before, weights.stat()):  # a running training has replaced the weights
         return load_model(folder, device, weights_name)
-    if any((path / CHECKPOINT).exists() for path in (folder, folder.parent)):
+    # The checkpoint of two models that train together is in the parent of their folders.
+    if any((path / CHECKPOINT).exists() for path in ((folder, folder.parent) if config.partner else (folder,))):
         log.warning(f"{folder}: the training of this model has not ended. Its best parameters so far are used")
     return Model(config=config, network=network, source=source, target=target, device=device, digest=digest)
 
@@ -186,8 +187,8 @@ _TYPES = {torch.float32: "F32", torch.int32: "I32"}
 class _Unfilled(TorchFunctionMode):
     """Mode that skips the initialization of tensors.
 
-    For tensors without memory torch initializes in Python, which loads its compiler. The mode is also called for
-    attributes of tensors, whose slots have no `__module__`.
+    torch initializes tensors without memory in Python code that imports its compiler. The mode also sees the accessors
+    of tensor attributes, which have no `__module__`: hence the default of `getattr`.
     """
 
     def __torch_function__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from features.models.tables import TABLES, VALUES
 from moses_io.files.errors import InputError, nearest
+from moses_io.files.text import number, whole
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Training:
     decay_interval: int = 1  # epochs between halvings
     init_range: float = 0.0  # uniform initial weights in ±`init_range` (0: initialization of each layer)
     clip_norm: float = 1.0  # maximum norm of the gradient
-    dropout: float = 0.3  # of the inputs of recurrent layers and the softmax, or in a transformer of all layers
+    dropout: float = 0.3  # on inputs of recurrent layers and the softmax. Transformer: on word vectors and sublayers
     label_smoothing: float = 0.0  # probability that label smoothing distributes over all words
     agreement_weight: float = 1.0  # weight of the trace bonus if both directions are trained together
     average_checkpoints: int = 0  # last checkpoints (one for each epoch) to average, used if better on dev (0: off)
@@ -109,6 +110,9 @@ class Training:
     tag: bool = True  # synthetic sources begin with the word `<BT>` (Caswell et al. 2019)
     guided_alignment: float = 0.0  # weight of guided alignment, which falls to 0 over the first half of all updates
 
+
+VOCABULARY = ("bpe", "bpe_dropout", "vocabulary_size", "min_frequency")
+"""Settings that determine vocabularies."""
 
 _FROM_ZERO = {
     "updates", "batch_tokens", "decay_start", "vocabulary_size", "bpe", "average_checkpoints", "warmup_updates",
@@ -356,9 +360,9 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
     if kind in (int, float):
         return _number(name, kind, value)
     items = value if isinstance(value, list) else [item for item in str(value).split(",") if item]
-    for number, item in enumerate(items):
+    for index, item in enumerate(items):
         _chosen(name, str(item), CHOICES[name])
-        if item in items[:number]:
+        if item in items[:index]:
             raise InputError(f"setting {name!r}: {item!r} occurs twice")
     return tuple(items)
 
@@ -370,12 +374,14 @@ def _chosen(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def _number(name: str, kind: type[int] | type[float], value: Any) -> int | float:
-    try:
-        number = kind(str(value))
-    except ValueError:
+    text = str(value)
+    parsed = number(text) if kind is float else whole(text.removeprefix("-"))
+    if parsed is None:
         expected = "a whole number" if kind is int else "a number"
-        raise InputError(f"setting {name!r}: expected {expected}, found {value!r}") from None
+        raise InputError(f"setting {name!r}: expected {expected}, found {value!r}")
+    if kind is int and text.startswith("-"):
+        parsed = -parsed
     smallest = 1 if kind is int and name not in _FROM_ZERO else 0
-    if not smallest <= number < _LIMITS.get(name, 2**31) or (name == "clip_norm" and number == 0):
+    if not smallest <= parsed < _LIMITS.get(name, 2**31) or (name == "clip_norm" and parsed == 0):
         raise InputError(f"setting {name!r}: {value} is out of range")
-    return number
+    return parsed

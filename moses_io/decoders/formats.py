@@ -32,6 +32,10 @@ _ALIGNMENT = re.compile(r"[-0-9.,; ]*")
 """Field with a word alignment, hard or soft. Its numbers count subwords and `</s>`, so it is not converted."""
 
 
+RECOGNIZED_LINES = 100
+"""First lines of a file from which its format is recognized."""
+
+
 class Candidate(NamedTuple):
     """A candidate as another decoder printed it.
 
@@ -48,9 +52,9 @@ class Candidate(NamedTuple):
     features: dict[str, str]
 
 
-def recognize(path: str, lines: int = 100) -> str:
+def recognize(path: str) -> str:
     """Return the format of a file by its first lines, or "" if it is not one of `FORMATS`."""
-    first = [decode(without_line_end(line)) for _, line in itertools.islice(numbered_lines(path), lines)]
+    first = [decode(without_line_end(line)) for _, line in itertools.islice(numbered_lines(path), RECOGNIZED_LINES)]
     return format_of([line for line in first if line.strip(" \t")])
 
 

@@ -42,8 +42,8 @@ def opening(path: object) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{path}: a file name cannot contain NUL") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {'a file name cannot contain NUL' if chr(0) in str(path) else error}") from None
 
 
 def reason_of(error: InputError | OSError | MemoryError) -> str:

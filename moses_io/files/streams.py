@@ -332,6 +332,6 @@ def _direct(target: Path, path: str) -> _Target | None:
 def _permissions(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode
-    mask = os.umask(0)  # the mask can only be read by setting it
+    mask = os.umask(0o077)  # the mask can only be read by setting it, and other threads may create files meanwhile
     os.umask(mask)
     return 0o666 & ~mask

@@ -34,6 +34,7 @@ class RayWorkers:
         self._cluster = Connection(address)
         self.jobs = min(jobs, self._cluster.workers)
         self._running: dict[Any, str] = {}
+        self._faults: dict[Any, str] = {}  # of the actions that have ended and that `wait` has not returned
         threads, gpus = self._cluster.worker_settings.threads, self._cluster.gpus
         gpu_fraction = 1 / math.ceil(self.jobs / gpus) if gpus else 0
         # With `max_calls` 1 each action has a new process.
@@ -67,11 +68,13 @@ class RayWorkers:
         Raises:
             InputError: the action failed, or its process died more than `MAX_RESTARTS` times.
         """
-        ended = {result: _fault(result) for result in self._cluster.wait(list(self._running))}
-        first = min(ended, key=lambda result: ended[result] != "")
-        name = self._running.pop(first)
-        if ended[first]:
-            raise InputError(f"{name}: {ended[first]}")
+        for result in self._cluster.wait(list(self._running)):
+            if result not in self._faults:
+                self._faults[result] = _fault(result)
+        first = min(self._faults, key=lambda result: self._faults[result] != "")
+        name, fault = self._running.pop(first), self._faults.pop(first)
+        if fault:
+            raise InputError(f"{name}: {fault}")
         return name
 
 

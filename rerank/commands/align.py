@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     from rerank.systems.attention import soft_format
 
     if arguments.soft:
-        soft_format(arguments.soft)
+        soft_format(arguments.soft)  # only for its errors
     if arguments.gold_base is not None and not arguments.gold:
         raise InputError("--gold-base is for the file of --gold")
     gold = read_gold(arguments.gold, arguments.gold_base or 0) if arguments.gold else None

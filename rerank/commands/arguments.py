@@ -153,8 +153,10 @@ def read_settings(items: Sequence[str], form: str) -> dict[str, Any]:
         key, equals, text = item.partition("=")
         digits = re.fullmatch("-?[0-9]{1,18}", text)
         value = text if form == "KEY=VALUE" else int(text) if digits else number(text)
-        if not equals or value is None:
+        if not key or not equals or value is None:
             raise InputError(f"--set {item[:QUOTED]}: expected {form}")
+        if key in settings:
+            raise InputError(f"--set {item[:QUOTED]}: {key} occurs twice")
         settings[key] = value
     return settings
 

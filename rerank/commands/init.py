@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.files.streams import STANDARD, open_output
     from rerank.experiment.checks import check_inputs
     from rerank.experiment.file import parse_experiment
-    from rerank.experiment.init.kinds import files_in, pretrained_in, sort_files
+    from rerank.experiment.init.kinds import detect_kinds, files_in, pretrained_in
     from rerank.experiment.init.proposal import propose
     from rerank.experiment.init.roles import find_roles
     from rerank.experiment.plan import with_all_models
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{output}: already exists. Name another --output")
     if output != STANDARD and not os.path.isdir(folder := os.path.dirname(output) or "."):
         raise InputError(f"{folder}: no such folder")
-    files, pretrained = sort_files(files_in(arguments.files)), pretrained_in(arguments.files)
+    files, pretrained = detect_kinds(files_in(arguments.files)), pretrained_in(arguments.files)
     with progress_bar("match files", None):
         roles = find_roles(files)
     for line in roles.lines():

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError("plots need matplotlib: pip install 'moses-rerank[plot]'") from None
     from rerank.plots.canvas import format_of
 
-    format_of(arguments.output)
+    format_of(arguments.output)  # only for its errors
     {"attention": _attention, "curves": _curves, "length": _length, "weights": _weights}[arguments.plot](arguments)
 
 

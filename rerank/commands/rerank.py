@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     from moses_io.nbest import read_moses_output
     from rerank.linear.missing import read_replacements
     from rerank.linear.selection import choose_by_weights
-    from rerank.linear.weights import load_weights
+    from rerank.linear.weights import load_weight_file
 
     if arguments.mbr_scale is not None and not arguments.mbr:
         raise InputError("--mbr-scale needs --mbr")
@@ -60,11 +60,11 @@ def run(arguments: argparse.Namespace) -> None:
     outputs = read_outputs(arguments)
     if bool(arguments.confidence) != bool(arguments.estimator):
         raise InputError("--confidence needs --estimator, and --estimator needs --confidence")
-    weights, name, estimator = load_weights(arguments.weights), name_of(arguments.weights), None
+    content, name, estimator = load_weight_file(arguments.weights), name_of(arguments.weights), None
     if arguments.estimator:
         from rerank.confidence.confidence import read_estimator
 
-        estimator = read_estimator(arguments.estimator, weights, name, bool(arguments.moses_output)).estimate
+        estimator = read_estimator(arguments.estimator, content.weights, name, bool(arguments.moses_output)).estimate
     moses_output = None
     if arguments.moses_output:
         moses_output = read_moses_output(arguments.moses_output, marks=True)
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
             moses_output.check(replacements.sentences, arguments.source or f"the {replacements.name}")
     default_scale = 1.0 if arguments.mbr else None
     scale = default_scale if arguments.mbr_scale is None else arguments.mbr_scale
-    choose_by_weights(arguments.list, weights, name, replacements, outputs, estimator, moses_output, scale)
+    choose_by_weights(arguments.list, content, name, replacements, outputs, estimator, moses_output, scale)
 
 
 def _scale(text: str) -> float:

@@ -109,12 +109,12 @@ class Confidence:
                 raise InputError(f"{sentence_list.place}: feature {shown(name)} has {has}, {fitted}")
 
     def predictors(self, ranking: Ranking) -> Predictors:
-        """Return the predictors of a sentence. Errors are the ones of `check`."""
+        """Return the predictors of a sentence. Raises `InputError` if the features differ from dev's."""
         self.check(ranking.candidates)
         return predictors(ranking.candidates, ranking.scores / self.spread, self.units)
 
     def estimate(self, ranking: Ranking) -> Estimate:
-        """Return the estimate for the choice of a sentence. Errors are the ones of `check`."""
+        """Return the estimate for the choice of a sentence. Raises `InputError` if the features differ from dev's."""
         return self.estimate_by(self.predictors(ranking))
 
     def estimate_by(self, values: Predictors) -> Estimate:

@@ -24,7 +24,7 @@ from rerank.metrics.formula import DECIMALS
 from rerank.metrics.metric import Metric
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning
-from rerank.tuning.folds import FOLDS, fold_weights, partition
+from rerank.tuning.folds import fold_weights, partition, usable_folds
 from rerank.tuning.tuning_set import Lists, read_problem
 
 NUM_GROUPS = 4
@@ -113,7 +113,10 @@ class EstimateCollector:
         self._rows: list[tuple[float, ...]] = []
 
     def add(self, ranking: Ranking) -> Estimate:
-        """Add a sentence and return the estimate for its choice. Errors are the ones of `Confidence.check`."""
+        """Add a sentence and return the estimate for its choice.
+
+        Raises `InputError` if the features differ from dev's.
+        """
         confidence = self._confidence
         values = confidence.predictors(ranking)
         estimate = self._estimates[ranking.candidates.sentence] = confidence.estimate_by(values)
@@ -200,7 +203,7 @@ def fit_confidence(
     problem, initial = read_problem(lists, initial_weights, tuning)
     metric, weights = Metric(expected), read_weights(tuned)
     sentences = len(problem.candidates.sentences)
-    folds = min(folds or FOLDS, sentences)
+    folds = usable_folds(folds, sentences)
     dense = problem.candidates.space.dense
     units = FeatureUnits(dense, problem.spread(), tuple(name for name, _ in dense if name not in initial))
     final = problem.candidates.scores(problem.candidates.space.vector(weights))  # (N,)

@@ -26,7 +26,7 @@ from rerank.experiment.scoring import scoring_stages
 from rerank.experiment.stages import Stage, folder_stage
 from rerank.linear.missing import Replacements, read_replacements
 from rerank.linear.selection import Outputs, choose_by_total, choose_by_weights
-from rerank.linear.weights import load_weights
+from rerank.linear.weights import load_weight_file
 from rerank.metrics.metric import Metric
 from rerank.report.changes import MOSES, RERANKED
 from rerank.report.reranking import RerankingFiles, write_report
@@ -208,7 +208,7 @@ def _choose(experiment: Experiment, name: str, files: NbestFiles, costs: Costs) 
             write_text(moses, "".join(f"{line}\n" for line in replacements.lines))
 
     def write_reranked() -> None:
-        choose_by_weights(scored, load_weights(weights), weights, _replacements(files, marks), Outputs(ours))
+        choose_by_weights(scored, load_weight_file(weights), weights, _replacements(files, marks), Outputs(ours))
 
     by_moses, by_weights = (output or files.nbest, files.source), (scored, files.source, weights, output)
     return [
@@ -325,7 +325,7 @@ def _of(stage: str, test: str) -> str:
 
 
 def ingredients(experiment: Experiment, link: bool) -> Ingredients:
-    """Return what the reranker of an experiment is made of. `link`: with links instead of copies."""
+    """Return the ingredients of the reranker of an experiment. `link`: link to models and tables instead of copying."""
     requests = experiment.requests()
     return Ingredients(
         requests=tuple(requests),

@@ -32,7 +32,7 @@ from rerank.linear.weights import limits
 from rerank.lists.scoring import WholeSources, check_labels, score_list
 from rerank.systems.translations import indicators
 from rerank.tuners.table import AUTO
-from rerank.tuning.folds import FOLDS, check_folds
+from rerank.tuning.folds import check_folds, usable_folds
 
 
 def check_inputs(experiment: Experiment, to_make: str = "") -> None:
@@ -59,7 +59,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
         raise InputError(f"{experiment.monolingual}: no sentence of 1 to {MAX_SENTENCE_LENGTH} words")
     if experiment.monolingual:
         check_language(experiment.monolingual, experiment.train)
-    read_weights(experiment.initial_weights)
+    read_weights(experiment.initial_weights)  # only for its errors, before hours of work
     for name, files in experiment.sets.items():
         source, _ = read_texts(files.source, files.reference)
         if files.moses_output:
@@ -89,7 +89,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
 
 
 def try_features(experiment: Experiment, resources: Resources) -> None:
-    """Score the first sentence of dev with features that need no model of ours, unless a run has read the list.
+    """Score the first sentence of dev with features that need no model of ours, unless a run has computed them.
 
     Pretrained models are loaded on the CPU, since this process keeps the memory of a GPU.
 
@@ -97,14 +97,18 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
         InputError: a file that a feature cannot use, a program that fails, or a list without the fields that a feature
             needs.
     """
-    tried = [each for each in experiment.requests("dev") if each.row.takes != "models" and not each.row.learns]
-    if tried and not _is_read(experiment, experiment.dev):
+    tried = [
+        each for each in experiment.requests("dev")
+        if each.row.takes != "models" and not each.row.learns
+        and not os.path.exists(experiment.result(f"dev.{each.label}.features.gz"))
+    ]  # fmt: skip
+    if tried:
         dev, on_cpu = experiment.dev, replace(resources, device="cpu")
         next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, on_cpu), max_sentences=1))
 
 
 def _is_read(experiment: Experiment, files: NbestFiles) -> bool:
-    """Return whether an earlier run has read a list with its source and, if any, Moses' output."""
+    """Return whether earlier runs have read a list, its source and, if any, Moses' output, perhaps not together."""
     paths = filter(None, (files.nbest, files.source, files.moses_output))
     return {digest(Path(path)) for path in paths} <= digests_read(experiment.output / RECORD)
 
@@ -152,7 +156,7 @@ def _check_list(experiment: Experiment, files: NbestFiles, lines: int) -> None:
         log.warning(f"{files.moses_output}: no line is a candidate of {files.nbest}. {expected}")
     if files == experiment.dev and not read:
         with at(f"{files.nbest}: "):
-            check_folds(min(folds or FOLDS, count), count)
+            check_folds(usable_folds(folds, count), count)
             if experiment.tuning.tuning.tuner == AUTO and not experiment.selection and count < 3:
                 raise InputError(f"{AUTO} needs at least 3 sentences, found {count}")
 

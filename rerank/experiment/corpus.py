@@ -62,7 +62,7 @@ class Monolingual:
         words: running words of these sentences.
         perplexity: perplexity of dev by a bigram model of the corpus and these sentences. Processors may differ in its
             last digits, so it does not count in comparisons.
-        corpus_perplexity: perplexity of dev by a bigram model of the corpus. It does not count either.
+        corpus_perplexity: perplexity of dev by a bigram model of the corpus. It is not compared either.
     """
 
     sentences: int = 0

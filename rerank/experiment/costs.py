@@ -380,7 +380,7 @@ def _trained(request: TrainingRequest, folder: str) -> float:
     """Return the fraction of a killed training with these settings, or 0."""
     _, training = settings = request.resolve()
     for training_folder in trainings_of(Path(folder)):
-        model = training_folder / Path(folder).name / request.forward
+        model = training_folder / Path(folder).name / request.first_folder
         with contextlib.suppress(InputError):
             config, rows = read_config(model), read_epochs(model, ["epoch", "updates"])
             if (config.architecture, config.training) == settings and rows:

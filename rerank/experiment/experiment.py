@@ -172,7 +172,7 @@ class Experiment:
         return tuple(
             CandidateRequest(
                 list_name(name),
-                tuple(self.model(f"{each}/{self.models[each].request.forward}") for each in models),
+                tuple(self.model(f"{each}/{self.models[each].request.first_folder}") for each in models),
                 self.models[models[0]].candidates,
             )
             for name, models in translating(self.models).items()

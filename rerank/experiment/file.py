@@ -319,8 +319,6 @@ def _features(
     requests = labelled_requests(texts, code)
     for request in (member for each in requests for member in expand_feature(each, groups)):
         with at(f"features.{request.label}: "):
-            if request.label == "all":
-                raise InputError("reports use this name for all features. Choose another name")
             if request.label in features:
                 raise InputError("a group of models also makes a feature of this name")
             if request.parts and SET in str(folder):

@@ -38,7 +38,7 @@ def filter_inputs(experiment: Experiment) -> Experiment:
     """
     for path in experiment.files:
         check_plain(path)
-    read_weights(experiment.initial_weights)
+    read_weights(experiment.initial_weights)  # only for its errors
     copies = _Copies(experiment)
     train = copies.corpus(experiment.train)
     monolingual = copies.text(experiment.monolingual, "monolingual") if experiment.monolingual else ""

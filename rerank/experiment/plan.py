@@ -202,15 +202,17 @@ def search(
 ) -> tuple[Steps, Scope]:
     """Return lengths of trainings, and a scope, that fit into the time.
 
-    First the scope is chosen: the first of `scopes` that leaves enough time for training, otherwise the last one. With
-    an ablation, enough time is the minimum length for all models, since an ablation does not improve translations.
-    Without, it is half of the minimum for two models, since shorter trainings lose less than shortlists do, or than
-    lists without translations.
+    Scope: the first of `scopes` that leaves enough time for training, otherwise the last one. Enough time is
 
-    Then each model that still fits gets the minimum length, in the order in which models are added, but a language
-    model only if all others fit. The remaining time is divided evenly. If not even two models fit, there are two
-    shorter trainings, of at least half of the minimum or nearly as long as that of a single model, since two models
-    train side by side. Otherwise there is a single model, or none. Finally, an ablation is added if it fits.
+    * with an ablation, the minimum length of all models, because an ablation does not improve translations.
+    * without, half of the minimum length of the first two models. Shorter trainings cost less quality than a shortlist,
+      or than lists without translations.
+
+    Lengths: each model that fits gets its minimum length, in the order in which models are added. A language model is
+    added only if all others fit. The remaining time is divided evenly. If fewer than two models fit, two shorter
+    trainings are tried, of at least half of the minimum, or nearly as long as a single training, because two models
+    train side by side. If they do not fit either, there is a single model, or none. At the end, an ablation is added if
+    it fits.
     """
     ranges = _length_ranges(corpus)
 

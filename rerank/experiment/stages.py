@@ -144,8 +144,8 @@ class _Queue:
 
     Attributes:
         stages: all stages.
-        waiting: those that have not begun.
-        running: those that run in another process, by name.
+        waiting: stages that have not begun.
+        running: stages that run in another process, by name.
         ran: for each stage that has begun, whether it runs in this run. False if it is up to date.
         needs: for each stage, the names of the stages that must end before it.
     """
@@ -310,9 +310,9 @@ def _digests(paths: Sequence[str]) -> list[Any]:
 def _digest(path: Path, above: frozenset[Path] = frozenset()) -> Any:
     """Return the digest of a file, or of each file in a folder by its relative path, or None if the path is missing.
 
-    Symbolic links in a folder are followed, except to a folder that they are in (`above`: folders whose links led here,
-    and folders around them). Hidden files, which file managers and network file systems add, and `README.md`, which
-    users may edit, do not count.
+    Symbolic links in a folder are followed, except links to a folder that contains them, which would never end.
+    `above`: folders that are being digested, with their parents. Hidden files, which file managers and network file
+    systems add, and `README.md`, which users may edit, do not count.
     """
     if not path.is_dir():
         return digest(path) if path.is_file() else None

@@ -22,7 +22,7 @@ class Replacements:
         blank: whether to write an empty line for such a sentence.
         lines: one replacement line per source sentence, or None.
         live: whether the list comes from a pipe.
-        name: of the text that has as many lines as the source, for messages.
+        name: name, in messages, of the text that has one line per source sentence.
     """
 
     sentences: int | Callable[[], int] | None = None
@@ -108,7 +108,7 @@ def _fill(start: int, end: int, replacements: Replacements, place: str) -> Itera
     Raise `InputError` for more than `MAX_MISSING` blank lines: then an id in the list must be wrong.
     """
     if end - start > MAX_MISSING and replacements.blank:
-        fault = f"{end - start} sentences before {end} have no candidates"
-        raise InputError(f"{place}: {fault}, expected at most {MAX_MISSING} in a row")
+        fault = f"{end - start:,} sentences in a row, {start} to {end - 1}, have no candidates"
+        raise InputError(f"{place}: {fault}, expected at most {MAX_MISSING:,}")
     for missing in range(start, end):
         yield replacements.line(missing, place)

@@ -10,20 +10,26 @@ from features.progress import log
 from moses_io.files.errors import Fault, InputError, shown
 from moses_io.hypothesis import Hypothesis, is_sparse
 from moses_io.nbest import SentenceList
-from moses_io.weights import Weights
+from moses_io.weights import WeightFile
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.collecting import collect, dense_features
-from rerank.linear.weights import hint_for, unused_weights, with_rest
+from rerank.linear.weights import hint_for, unused_weights, weights_for
 
 NAMED = 3
 """Maximum number of sparse features that a warning names."""
 
 
 class LinearModel:
-    """Linear model with fixed weights that scores the candidates of one sentence at a time."""
+    """Linear model with fixed weights that scores the candidates of one sentence at a time.
 
-    def __init__(self, weights: Weights, path: str) -> None:
-        self._weights, self._path, self._checked = weights, path, False
+    Args:
+        content: the weights. Features of the list that it lacks have the weights that Moses uses for them, if any.
+        path: path of the weights, for messages.
+    """
+
+    def __init__(self, content: WeightFile, path: str) -> None:
+        self._content, self._path, self._checked = content, path, False
+        self._weights = content.weights
 
     def scores(self, sentence_list: SentenceList) -> Array:
         """Return the (candidates,) model scores. A sparse feature without a weight has weight 0.
@@ -43,7 +49,7 @@ class LinearModel:
             raise InputError(f"{sentence_list.place}: {fault} in {self._path}") from None
 
     def check(self, sentence_list: SentenceList, pending: Sequence[str] = ()) -> None:
-        """Compare the dense features of a sentence with the weights.
+        """Match the weights with the dense features of a sentence.
 
         Args:
             sentence_list: the sentence.
@@ -53,7 +59,7 @@ class LinearModel:
             InputError: a dense feature has no weight, or a dense weight has no feature.
         """
         space = FeatureSpace(dense_features(sentence_list))
-        self._weights = with_rest(self._weights, space)
+        self._weights = weights_for(self._content, space)
         for name, _ in space.dense:
             if name not in self._weights:
                 lacking = f"feature {shown(name)} has no weight in {self._path}{hint_for([name], space, self._weights)}"

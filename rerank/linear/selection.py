@@ -13,7 +13,7 @@ from moses_io.files.text import encode
 from moses_io.hypothesis import with_total
 from moses_io.list_end import ListEnd
 from moses_io.nbest import MosesOutput, SentenceList, read_nbest
-from moses_io.weights import Weights
+from moses_io.weights import WeightFile
 from rerank import __version__
 from rerank.linear.mbr import expected_chrf
 from rerank.linear.missing import Replacements, complete
@@ -40,7 +40,7 @@ class Outputs:
 
 def choose_by_weights(
     nbest: str,
-    weights: Weights,
+    content: WeightFile,
     name: str,
     replacements: Replacements,
     outputs: Outputs,
@@ -52,7 +52,7 @@ def choose_by_weights(
 
     Args:
         nbest: path of the list.
-        weights: the weights.
+        content: the weights.
         name: path of their file, for messages.
         replacements: lines for sentences without candidates.
         outputs: output paths.
@@ -60,9 +60,9 @@ def choose_by_weights(
         moses_output: the decoder's own output, with which estimates compare the choice.
         mbr_scale: choose by expected chrF, see `expected_chrf`.
     """
-    model = LinearModel(weights, name)
+    model = LinearModel(content, name)
     mbr = "" if mbr_scale is None else f"|mbr:chrf|scale:{mbr_scale:g}"
-    log.info(f"signature: linear|weights:{fingerprint(weights)}{mbr}|version:{__version__}")
+    log.info(f"signature: linear|weights:{fingerprint(content.weights)}{mbr}|version:{__version__}")
     lists = _read(nbest, replacements, outputs.text)
     if moses_output:
         lists = moses_output.add_to(lists)

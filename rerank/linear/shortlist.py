@@ -6,7 +6,7 @@ from features.progress import with_bar
 from moses_io.files.streams import open_output
 from moses_io.nbest import MosesOutput, SentenceList, read_nbest
 from rerank.linear.ranking import LinearModel, Ranking
-from rerank.linear.weights import load_weights
+from rerank.linear.weights import load_weight_file
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,13 @@ class Shortlist:
     """
 
     def __init__(self, weights: str, size: int) -> None:
-        self._model, self._size = LinearModel(load_weights(weights), weights), size
+        self._model, self._size = LinearModel(load_weight_file(weights), weights), size
 
     def indices(self, sentence_list: SentenceList) -> list[int]:
-        """Return the indices of the selected candidates, in list order. Raises as `LinearModel.scores`."""
+        """Return the indices of the selected candidates, in list order.
+
+        Raises `InputError` if features and weights do not match.
+        """
         order = Ranking(sentence_list, self._model.scores(sentence_list)).order
         printed = sentence_list.moses_choice
         also = [sentence_list.highest_total] if printed is None else [sentence_list.highest_total, printed]

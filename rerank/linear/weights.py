@@ -75,6 +75,11 @@ def match_initial_weights(content: WeightFile, space: FeatureSpace) -> Weights:
     return weights
 
 
+def weights_for(content: WeightFile, space: FeatureSpace) -> Weights:
+    """Return the weights in a file and those that Moses uses for further features of a list, by name."""
+    return with_rest(content.further_weights(space.dense) | content.weights, space)
+
+
 def with_unseen(tuned: Weights, initial: Weights, space: FeatureSpace) -> Weights:
     """Return tuned weights plus the initial weights of sparse features that no candidate of the tuning set has.
 

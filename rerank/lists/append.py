@@ -62,7 +62,8 @@ def add_features(
                 lines = [line for each in sentences for line in each.lines]
                 pairs = zip(lines, written(columns), strict=True)
                 stream.writelines(with_features(line, values) for line, values in pairs)
-                sample.add(sentences, [column.values for column in columns])
+                if verify:
+                    sample.add(sentences, [column.values for column in columns])
         if verify:
             _verify(sample, features)
 

@@ -31,7 +31,7 @@ from moses_io.list_end import ListEnd
 from moses_io.nbest import MARKS, EmptyLines, Layout, Order, without_end
 from moses_io.weights import read_weight_file
 from rerank.linear.candidates import FeatureSpace
-from rerank.linear.weights import hint_for, unused_weights, with_rest
+from rerank.linear.weights import hint_for, unused_weights, weights_for
 
 FALLING = "the id decreases, but `rerank` needs increasing ids (--regroup)"
 OTHER_SOURCE = ". Does it belong to this list?"
@@ -191,10 +191,9 @@ class Findings:
         if self._layout.features is None:
             return
         content = read_weight_file(path)
-        weights = content.weights
         self.warnings += content.warnings
         space = FeatureSpace(self._layout.features)
-        weights = with_rest(weights, space)
+        weights = weights_for(content, space)
         for name, _ in space.dense:
             if name not in weights:
                 self.warnings.append(f"feature {shown(name)} has no weight in {path}{hint_for([name], space, weights)}")

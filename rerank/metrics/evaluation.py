@@ -49,8 +49,8 @@ class ListFacts:
     """Facts about systems that come from an n-best list.
 
     Attributes:
-        oracle: the candidate with the highest smoothed sentence BLEU, of each sentence. A line is empty if
-            the sentence has no candidates. The list is empty without references.
+        oracle: for each sentence, the text of the candidate with the highest smoothed sentence BLEU, or an empty line
+            if there are no candidates. Empty without references.
         ranks: for each system, the rank in the list of each of its translations, from 1. None if the translation is
             not in the list.
     """

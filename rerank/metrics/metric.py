@@ -12,6 +12,7 @@ sacreBLEU computes the statistics of chrF, chrF3 (beta 3) and chrF++. TER has sa
 `rerank.metrics.edits`. A weighted sum such as `bleu+chrf:0.7,0.3` concatenates the statistics of its metrics.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -154,7 +155,7 @@ class Metric:
 
 def _split(named: str) -> list[str]:
     """Split `bleu+chrf++` at the plus signs between metrics."""
-    names = [name.replace("##", "++") for name in named.replace("chrf++", "chrf##").split("+")]
+    names = re.split(r"\+(?=[^+])", named)
     for name in names:
         if name not in METRICS:
             raise InputError(f"unknown metric {shown(name)}{nearest(name, list(METRICS))}")
@@ -166,7 +167,7 @@ def _weights(numbers: str, text: str) -> list[float]:
     for part in numbers.split(","):
         weight = number(part)
         if weight is None:
-            raise InputError(f"metric {shown(text)}: {no_number(part)} after the colon")
+            raise InputError(f"metric {shown(text)}: weights: {no_number(part)}")
         weights.append(weight)
     if not (min(weights) >= 0 and sum(weights) > 0):
         raise InputError(f"metric {shown(text)}: expected weights that are not negative, and one above 0")

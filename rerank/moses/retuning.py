@@ -175,7 +175,7 @@ def retune(
     """
     nbest = os.path.join(folder, f"dev.best{decoder.size}.gz")  # as mert-moses.pl names its lists
     printed = os.path.join(folder, "dev.moses")
-    decoder.arguments(source, nbest)
+    decoder.arguments(source, nbest)  # only for its errors
     dev = NbestFiles(source, tuple(find_references(references)), nbest)
     whole = _experiment(experiment, _tables(decoder, dev, corpus, folder), allow_code)
     check_inputs(with_all_models(whole), to_make=whole.dev.nbest)

@@ -63,7 +63,7 @@ def read_pair(source: str, target: str, sentence: int, alignments: str | None) -
 def matrices(folders: Sequence[str], device: str, pair: SentencePair, links: Alignment) -> list[Grid]:
     """Return the attention matrix of each model: rows are target words, columns are source words.
 
-    Backward models also have target words as rows. Errors are the ones of `Aligner`.
+    Backward models also have target words as rows. Raises `InputError` if a folder has no model with attention.
     """
     source, target = pair
     named = names(folders)

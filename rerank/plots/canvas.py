@@ -126,7 +126,8 @@ def canvas(output: str, texts: Iterable[str]) -> Iterator[Figure]:
         some = " ".join(missing[:20]) + (" …" if len(missing) > 20 else "")
         log.warning(f"no font of this machine has {counted(len(missing), 'character')} of these words: {some}")
     with warnings.catch_warnings(), matplotlib.rc_context():
-        warnings.simplefilter("ignore")
+        # matplotlib warns once per missing glyph. The message above names all of them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE | {"font.family": families})
         figure = Figure(figsize=(COLUMN, COLUMN), layout="constrained")

@@ -181,7 +181,7 @@ def weights_by_feature(paths: Sequence[str]) -> tuple[dict[str, list[float]], in
     Raises:
         InputError: a file has no weights, or is given twice.
     """
-    names(paths)
+    names(paths)  # only for its errors
     runs = [_normalized(read_weights(path)) for path in paths]
     dense, sparse = dict[str, list[float]](), set[str]()
     for run in runs:

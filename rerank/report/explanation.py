@@ -13,7 +13,7 @@ from moses_io.weights import Weights, names_of_values
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.collecting import dense_features
 from rerank.linear.ranking import LinearModel
-from rerank.linear.weights import load_weights, with_rest
+from rerank.linear.weights import load_weight_file, weights_for
 
 
 def explain(
@@ -39,13 +39,13 @@ def explain(
     Raises:
         InputError: there is no such sentence, or no such candidate.
     """
-    by_name = load_weights(weights)
+    content = load_weight_file(weights)
     sentence_list = next((each for each in read_nbest(nbest) if each.sentence == sentence), None)
     if sentence_list is None:
         raise InputError(f"{name_of(nbest)}: no sentence {sentence}")
     sentence_list = replace(sentence_list, moses_output=moses_output)
-    by_name = with_rest(by_name, FeatureSpace(dense_features(sentence_list)))
-    scores = LinearModel(by_name, weights).scores(sentence_list)
+    scores = LinearModel(content, weights).scores(sentence_list)
+    by_name = weights_for(content, FeatureSpace(dense_features(sentence_list)))
     candidate, against = (_index(number, sentence_list) for number in candidates)
     order = np.argsort(-scores, kind="stable").tolist()
     candidate = order[0] if candidate is None else candidate

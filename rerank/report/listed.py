@@ -155,7 +155,8 @@ class ListLookup:
 def find_in_list(nbest: str, references: Sequence[Sequence[str]], systems: Systems, filters: Filters) -> ListFacts:
     """Return the oracle of each sentence, if there are references, and the ranks of the systems' choices in a list.
 
-    The filters are for the list. Errors are the ones of `ListLookup` and `read_listed`.
+    The filters are for the list. Raises `InputError` if a file cannot be read, or a system and the references
+    differ in length.
     """
     found = ListLookup(references, systems)
     for listed in read_listed(nbest, references, found.size, filters):
@@ -172,7 +173,8 @@ def evaluate_files(
 ) -> Evaluation:
     """Score files of systems, with one line per sentence.
 
-    Without references, only look up their lines in the list. Errors are the ones of `evaluate` and `find_in_list`.
+    Without references, only look up their lines in the list. Raises `InputError` if a file cannot be read or the files
+    differ in length.
     """
     reference_lines = filters.references(references)
     lines = {name: [filters(line) for line in read_lines(path)] for name, path in systems.items()}

@@ -11,7 +11,7 @@ from moses_io.files.errors import printable
 from moses_io.files.streams import Lines, open_output, open_temporary
 from moses_io.files.text import encode, input_lines, read_lines
 from moses_io.filters import Filters
-from moses_io.weights import read_weights
+from moses_io.weights import WeightFile, read_weights
 from rerank.confidence.confidence import Confidence, Fit, read_confidence
 from rerank.confidence.fitting import EstimateCollector
 from rerank.linear.ranking import LinearModel, Ranking
@@ -115,7 +115,7 @@ class ListReading:
         self.margins: dict[int, float] = {}
         self.chosen = OriginCounter(self.lists, reranked.after)
         self.chunks = Chunks(reranked, self.lists, attention, stream)
-        self._reranked, self._model = reranked, LinearModel(reranked.weights, "the weights")
+        self._reranked, self._model = reranked, LinearModel(WeightFile(reranked.weights), "the weights")
         found = [self._add(reranked.with_moses_output(listed)) for listed in chain([first], lists)]
         self.changes = sorted_changes(change for change in found if change)
         self.chunks.finish()

@@ -267,8 +267,9 @@ class _Subfolders:
 
         With `link`, it is linked even if the others are copied.
 
-        A file whose name contains `name_parts` keeps its file name without parent folders, because their names could
-        add others. A file with several names and different parts is copied for each of them.
+        `name_parts` are substrings by which a feature recognizes a file, such as `f2e`. A file with such substrings is
+        named after its file name alone, because the name of a parent folder could contain another one. If links give
+        one file several names with different substrings, it is copied once for each.
         """
         origin = Path(part).resolve()
         key = (origin, name_parts)

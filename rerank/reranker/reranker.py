@@ -17,7 +17,7 @@ from moses_io.files.text import decode, without_line_end
 from moses_io.hypothesis import Hypothesis, parse_line, with_features
 from moses_io.input_filters import InputFilters
 from moses_io.nbest import MosesOutput, SentenceList, read_moses_output
-from moses_io.weights import check_weights
+from moses_io.weights import WeightFile, check_weights
 from rerank import __version__
 from rerank.confidence.confidence import CONFIDENCE, read_estimator
 from rerank.inputs import Text, check_types, features_of, input_of, optional_path_of, path_of
@@ -248,7 +248,7 @@ class Reranker:
             InputError: as `rerank`, or, after the last sentence, Moses' output or the file of replacement lines differs
                 from the source in length.
         """
-        model = LinearModel(self.weights, self._origin)
+        model = LinearModel(WeightFile(self.weights), self._origin)
         with open_sources(source, nbest) as sources:
             check = partial(model.check, pending=[*self.features, *self._indicators])
             live = is_live(nbest)

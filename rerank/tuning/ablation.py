@@ -18,7 +18,7 @@ from rerank.metrics.metric import Metric
 from rerank.metrics.significance import p_value
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import FOLDS, cross_validated, without
+from rerank.tuning.folds import cross_validated, usable_folds, without
 from rerank.tuning.tuning_set import Lists, TuningSet, read_problem
 
 MAX_BYTES = 2**30
@@ -87,7 +87,7 @@ def write_ablation(
     """
     dev, _ = read_problem(lists, initial_weights, tuning)
     columns = dev.candidates.space.columns_by_feature
-    folds = min(folds or FOLDS, len(dev.candidates.sentences))
+    folds = usable_folds(folds, len(dev.candidates.sentences))
     column, weights = ablate(dev, tuning, {label: columns[label] for label in features}, folds)
     _write(
         output, column, how=f"{dev.formula.name}, {folds}-fold cross-validation on dev, one run each", weights=weights
@@ -239,7 +239,7 @@ def ablation_cells(ablation: Ablation) -> list[list[str]]:
 def ablation_notes(ablation: Ablation) -> list[str]:
     """Return the meaning of p, and a warning if the new features do not help."""
     on_dev = ablation.columns["dev"]
-    notes = [f"p: against {BASE}; rows 'without …': against {EVERY}"]
+    notes = [f"p: against {BASE}, in rows 'without …' against {EVERY}"]
     if on_dev[EVERY].score <= on_dev[BASE].score:
         notes.append("warning: the new features do not improve the cross-validated score")
     return notes

@@ -30,7 +30,7 @@ from rerank.tuners import expected, mean
 from rerank.tuners.mean import MEAN
 from rerank.tuners.problem import Problem, ScaledProblem, normalized_initial_weights
 from rerank.tuners.table import AUTO, Tuning
-from rerank.tuning.folds import LIKELY, CrossValidation, compare, partition, without
+from rerank.tuning.folds import LIKELY, CrossValidation, compare, partition, usable_folds, without
 from rerank.tuning.gain import ComparedTuner
 from rerank.tuning.tuning_set import Lists, TuningSet
 
@@ -302,7 +302,7 @@ def choose_and_log(
     """
     columns, formula = problem.candidates.space.columns_by_feature, problem.formula
     held_out = _read_selection(selection, Metric(tuning.metric), problem.candidates.space) if selection else None
-    folds = min(folds, len((held_out or problem).candidates.sentences))
+    folds = usable_folds(folds, len((held_out or problem).candidates.sentences))
     least = 2 if selection else 3  # nested cross-validation leaves out two folds and tunes on the rest
     if folds < least:
         raise InputError(f"{AUTO} needs at least {least} folds of at least one sentence, found {folds}")

@@ -28,6 +28,11 @@ Keeping them with less evidence loses more on other sentences than it saves (`do
 """
 
 
+def usable_folds(folds: int, sentences: int) -> int:
+    """Return the number of folds (0: `FOLDS`), at most one per sentence."""
+    return min(folds or FOLDS, sentences)
+
+
 @dataclass(frozen=True)
 class CrossValidation:
     """Metrics with and without some features, on sentences that the weights were not tuned on.

@@ -15,7 +15,7 @@ from rerank.linear.shortlist import ShortlistSettings
 from rerank.linear.weights import load_weights
 from rerank.tuners.problem import Problem
 from rerank.tuners.table import Tuning, run
-from rerank.tuning.folds import partition
+from rerank.tuning.folds import partition, usable_folds
 from rerank.tuning.tune import make_tuning
 from rerank.tuning.tuning_set import Lists, read_problem
 
@@ -82,12 +82,12 @@ def choose_shortlist(
         folds: number of folds, at most one for each sentence. With a single sentence, the first size is taken.
 
     Raises:
-        InputError: as `read_problem`.
+        InputError: a list, the references or the weights cannot be read or do not match.
     """
     initial, tuned = weights
     tuning = make_tuning({"metric": metric, "tuner": "kbmira", "runs": 1})  # one run, as there are many tunings
     (entire, _), (problem, _) = (read_problem(lists, initial, tuning) for lists in (whole, scored))
-    folds = min(folds, len(problem.candidates.sentences))
+    folds = usable_folds(folds, len(problem.candidates.sentences))
     compared = tuple(_compare(entire, problem, sizes, tuning, folds)) if len(sizes) > 1 < folds else ()
     best = max((each.score for each in compared), default=0.0)
     size = next((each.size for each in compared if each.score >= best - TOLERANCE), sizes[0])

@@ -20,7 +20,7 @@ from rerank.tuners.problem import MAX_COUNT, Problem, check_numbers, normalized_
 from rerank.tuners.table import AUTO, RENAMED, TUNERS, TunerKind, Tuning, run
 from rerank.tuning.ablation import log_ablation
 from rerank.tuning.auto import Choice, choose_and_log
-from rerank.tuning.folds import FOLDS, CrossValidation, check_folds, cross_validate
+from rerank.tuning.folds import FOLDS, CrossValidation, check_folds, cross_validate, usable_folds
 from rerank.tuning.gain import Gain, RelativeWeight
 from rerank.tuning.tuning_set import Extracted, Lists, TuningSet, make_problem
 
@@ -61,7 +61,7 @@ def make_tuning(values: dict[str, Any]) -> Tuning:
             raise InputError(f"unknown key {shown(name)}{hint}")
     defaults: dict[str, Any] = {"tuner": tuner, "runs": 1 if parity else kind.runs, "metric": "bleu", "parity": ""}
     tuning = Tuning(**(defaults | shared_values), settings=kind.settings(**tuner_values))
-    Metric(tuning.metric)
+    Metric(tuning.metric)  # only for its errors
     check_numbers(1, integer=True, maximum=MAX_COUNT, runs=tuning.runs)
     if not kind.random and tuning.runs > 1:
         raise InputError(f"runs: {tuner} uses no random numbers, so all runs are equal")
@@ -141,7 +141,7 @@ def tune(
     log_unmatched(space, weights, initial_weights)
     _warn_of(tuning_set)
     _check_matches(problem, tuning_set.advice)
-    folds = min(fold_settings.folds or FOLDS, sentences)
+    folds = usable_folds(fold_settings.folds, sentences)
     if (fold_settings.folds and tuning.tuner != AUTO) or fold_settings.ablate:
         check_folds(folds, sentences)
     new = [name for name, _ in space.dense if name not in weights]
@@ -195,7 +195,7 @@ def _cross_validate_new(problem: Problem, tuning: Tuning, new: list[str], folds:
     if not new:
         log.info("all features have an initial weight: no new features to cross-validate")
         return None
-    folds = min(folds, len(problem.candidates.sentences))
+    folds = usable_folds(folds, len(problem.candidates.sentences))
     columns = problem.candidates.space.columns_by_feature
     validated = cross_validate(problem, tuning, np.concatenate([columns[name] for name in new]), folds)  # (columns,)
     validated.report(new, f"{problem.formula.name} {validated.measured}", "other weights tuned again")

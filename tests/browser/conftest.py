@@ -18,7 +18,7 @@ import pytest
 from moses_io.files.text import read_lines, tokens
 from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
-from moses_io.weights import read_weights
+from moses_io.weights import WeightFile, read_weights
 from rerank.confidence.fitting import MeasuredEstimates
 from rerank.linear.missing import Replacements, complete
 from rerank.linear.ranking import Estimate, LinearModel, Ranking, rankings
@@ -82,7 +82,7 @@ def explored(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Explored
     weights = read_weights(str(sample / "moses.ini"))
     weights["TranslationModel0"] = (0.5, 0.1, 0.1, 0.0)
     whole = complete(read_nbest(str(nbest)), Replacements(len(source), blank=True))
-    ranked = list(rankings(whole, LinearModel(weights, "w")))
+    ranked = list(rankings(whole, LinearModel(WeightFile(weights), "w")))
     rows = [each for each in ranked if isinstance(each, Ranking)]
     before = [each.candidates.hypotheses[each.candidates.highest_total].text for each in rows] + [""]
     after = [each.best.text for each in rows] + [""]
@@ -114,7 +114,7 @@ def write_page(explored: Explored, path: Path) -> Path:
         ListLookup(reranked.references, explored.systems),
     )
     reasons = {change.sentence: change.reasons for change in explored.changes}
-    model = LinearModel(reranked.weights, "w")
+    model = LinearModel(WeightFile(reranked.weights), "w")
     for listed in read_listed(str(explored.nbest), reranked.references, find_in_list.size, reranked.filters):
         candidates = listed.candidates
         find_in_list.add(listed)

@@ -1,6 +1,7 @@
 import hashlib
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,3 +61,8 @@ def test_a_word_is_inserted_before_each_sentence() -> None:
 def test_pairs_are_repeated() -> None:
     pairs = TokenPairs.of(zip(FEW, MORE, strict=True))
     assert list(pairs.repeated(3)) == 3 * list(pairs) and pairs.repeated(1) is pairs
+
+
+def test_a_slice_with_a_step_is_an_error() -> None:
+    with pytest.raises(ValueError, match="step"):
+        Sentences.of([["a"], ["b"], ["c"]])[::2]

@@ -12,9 +12,11 @@ from safetensors.numpy import load_file
 
 from features.models.config import read_config
 from features.models.training.request import TrainingFiles, TrainingRequest, train_model
+from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from moses_io.nbest import read_nbest
 from moses_io.weights import read_weights
+from rerank.commands.arguments import read_settings
 
 Command = Callable[..., tuple[int, bytes, str]]
 Write = Callable[[str, str | bytes], Path]
@@ -115,6 +117,19 @@ def test_train_reads_a_target_from_right_to_left(command: Command, write: Write)
         config = read_config(train(command, write, "rnnsearch", "--right-to-left", *backward))
         assert (config.right_to_left, config.direction) == (True, "backward" if backward else "forward")
     assert not read_config(train(command, write, "rnnsearch")).right_to_left
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (["=3"], "--set =3: expected KEY=NUMBER"),
+        (["climbs=x"], "--set climbs=x: expected KEY=NUMBER"),
+        (["climbs=10", "climbs=20"], "--set climbs=20: climbs occurs twice"),
+    ],
+)
+def test_invalid_settings_are_errors(items: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_settings(items, "KEY=NUMBER")
 
 
 def test_paper_sizes_are_the_settings_of_the_paper(command: Command, write: Write) -> None:

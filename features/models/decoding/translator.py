@@ -141,7 +141,7 @@ class Translator:
             _check_direction(folder, backward)
         self._device, self._beam, self._unknown = find_device(resources.device), beam, unknown
         self._members = Members(
-            folders, self._device, "models that translate together must agree in this", resources.precision, backward
+            folders, self._device, "Models that translate together must agree in this", resources.precision, backward
         )
         first = self._members.models[0]
         if first.target.subwords or first.config.architecture.decoder == NO_ATTENTION:  # `<unk>` could not be replaced

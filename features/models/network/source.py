@@ -48,7 +48,9 @@ class Source(NamedTuple):
     Positions count `<s>` and `</s>`: `<s>` is 0, words are 1 … I, `</s>` is I+1.
     """
 
-    states: Tensor  # (B, S, …) annotations. Fused context weights: their products. Transformer: then keys and values
+    # (B, S, …) annotations, or after `fuse_context_weights` their products with the context weights. In a transformer,
+    # keys and values of each layer follow the annotations.
+    states: Tensor
     keys: Tensor  # (B, S, …) projected annotations, with the constant part of the terms, see `Attention.keys`
     bias: Tensor  # (B, S) 0 where attention is allowed, minus infinity elsewhere
     source_length: Tensor  # (B, 1) I, the number of words without `<s>` and `</s>`

@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gradient_accumulation: PositiveInt = 1
     warmup_updates: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 100
     label_smoothing: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.1
-    clip_norm: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    clip_norm: Annotated[float, msgspec.Meta(gt=0, le=2**31)] = 1.0
     patience: PositiveInt = 2
     lora_rank: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 1
@@ -70,7 +70,9 @@ def parse_settings(texts: dict[str, str]) -> Settings:
     try:
         return msgspec.convert(texts, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(f"--set: {error}") from None
+        reason, _, name = str(error).replace("`", "").rpartition(" - at $.")
+        expected = reason.lower().partition(", got")[0]
+        raise InputError(f"setting {name!r}: {expected}, found {shown(texts[name])}") from None
 
 
 class Corpus(NamedTuple):

@@ -64,7 +64,7 @@ class Members:
         for folder, model in zip(folders[1:], self.models[1:], strict=True):
             reason = _difference(self.models[0], model)
             if reason:
-                raise InputError(f"{folder}: {reason} than {folders[0]}; {advice}")
+                raise InputError(f"{folder}: {reason} than {folders[0]}. {advice}")
         self.signature = "|".join(model.signature for model in self.models)
 
     def signature_for(self, source: tuple[str, ...]) -> str:

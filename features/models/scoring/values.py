@@ -94,7 +94,10 @@ def entropy(sums: Sums, source: SourceWords) -> Tensor:
 
 
 def coverage(sums: Sums, source: SourceWords) -> Tensor:
-    """Return the coverage penalty sum_i log min(1, sum_j alpha[j, i]), (N,) (Wu et al. 2016)."""
+    """Return the coverage penalty sum_i log min(1, max(`FLOOR`, sum_j alpha[j, i])), (N,).
+
+    Wu et al. 2016 have a factor beta and no floor.
+    """
     return (sums.attention.clamp(FLOOR, 1).log() * source.mask).sum(dim=1)  # (N,)
 
 

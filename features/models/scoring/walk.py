@@ -25,7 +25,7 @@ class Stepped(NamedTuple):
     """Result of one step of N prefixes."""
 
     state: State  # N rows, the state after the step
-    outputs: Tensor  # (N, H) what the softmax reads
+    outputs: Tensor  # (N, H) input of the softmax
     lexical: Lexical | None  # lexicon values for the next words, None without a lexicon
     row: Tensor  # (N, S) attention
 

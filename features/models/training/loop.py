@@ -63,9 +63,9 @@ def _train(task: Task, resume: bool) -> None:
 
 
 def _begin_training(task: Task, resume: bool) -> Run | None:
-    """Begin or resume the training. Return None if it has already ended.
+    """Begin or resume the training, or return None if it has already ended.
 
-    A checkpoint then exists, from which the other processes begin.
+    If a run is returned, its checkpoint exists, and the other processes begin with it.
     """
     folder, checkpoint = task.folder, task.folder / CHECKPOINT
     interrupted = resume and checkpoint.exists()

@@ -19,7 +19,7 @@ from features.models.config import RECORD, WEIGHTS, ModelConfig, read_config
 from features.models.device import memory_of
 from features.models.folder import Model, check_free, create_folder, load_model, load_vocabularies, outline
 from features.models.network.model import EncoderDecoder
-from features.models.settings import Architecture, Training
+from features.models.settings import VOCABULARY, Architecture, Training
 from features.models.tables import find
 from features.models.training.checkpoint import Run, restore
 from features.models.training.encoding import encode, planned_updates
@@ -37,7 +37,7 @@ from moses_io.files.errors import InputError, counted
 from moses_io.files.streams import sha256
 
 _PARTS = tuple(part.name for part in dataclasses.fields(Architecture) if part.name != "objectives")
-_SHARED_WITH_START = ("direction", "right_to_left", "bpe", "bpe_dropout", "vocabulary_size", "min_frequency", *_PARTS)
+_SHARED_WITH_START = ("direction", "right_to_left", *VOCABULARY, *_PARTS)
 """Settings that a model must share with the model that it starts from."""
 TAG = "<BT>"
 """First word of the sources of synthetic pairs."""
@@ -126,7 +126,8 @@ def begin_run(task: Task, resume: bool) -> Run:
         if task.tags and not task.settings.bpe and TAG not in starts[0].source.words:
             raise InputError(f"{task.start}: a model without {TAG}, the tag of synthetic sources. Set tag=false")
     else:
-        # Words that only occur in synthetic pairs are rare in the real ones, and would enlarge the softmax.
+        # A vocabulary of words has those of the real pairs, because more words would enlarge the softmax. Subwords are
+        # learned from all pairs.
         pairs = corpus.pairs if task.settings.bpe else corpus.real
         source = EmptyVocabulary() if task.language_model else vocabulary_of(pairs.source, task.settings, task.tags)
         vocabularies = [source, vocabulary_of(pairs.target, task.settings)]

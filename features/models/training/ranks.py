@@ -146,7 +146,7 @@ def join_processes(device: torch.device) -> Iterator[Ranks]:
     ranks = Ranks(device, rank=dist.get_rank(), size=dist.get_world_size())
     with contextlib.nullcontext() if ranks.is_main else silenced():
         yield ranks
-    if not stays:
+    if not stays:  # not after an error: destroying the group would wait for the other processes
         dist.destroy_process_group()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from features.links import NO_LINKS, encoded_links, swapped
 from features.models.config import ModelConfig
 from features.models.presets import find_preset, resolve
-from features.models.settings import Architecture, Training
+from features.models.settings import VOCABULARY, Architecture, Training
 from features.ragged import Ragged
 from features.sentences import TokenPairs
 from moses_io.alignment import read_alignments
@@ -110,9 +110,8 @@ class TrainingRequest:
                 raise InputError(f"that model has {name} {value!r}, this one {expected[name]!r}")
         if theirs.fine_tuning_epochs:
             raise InputError("that model is fine-tuned on dev (fine_tuning_epochs), on which this one is evaluated")
-        names = ("bpe", "bpe_dropout", "vocabulary_size", "min_frequency")
-        if any(getattr(theirs, name) != getattr(ours, name) for name in names):
-            raise InputError(f"that model has another vocabulary: {', '.join(names)} must be the same")
+        if any(getattr(theirs, name) != getattr(ours, name) for name in VOCABULARY):
+            raise InputError(f"that model has another vocabulary: {', '.join(VOCABULARY)} must be the same")
 
     @property
     def _direction(self) -> dict[str, bool]:
@@ -134,8 +133,8 @@ class TrainingRequest:
         return tuple(PAIR) if self.symmetric else ("",)
 
     @property
-    def forward(self) -> str:
-        """Subfolder of the forward model, or of a single model, even a backward one."""
+    def first_folder(self) -> str:
+        """Subfolder of the first model: the forward model of a pair, or the only model."""
         return self.folders[0]
 
 

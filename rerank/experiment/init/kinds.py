@@ -110,7 +110,7 @@ def _kind_with_bars(line: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class SortedFiles:
+class FilesByKind:
     """Files by kind.
 
     Attributes:
@@ -171,13 +171,13 @@ def files_in(paths: Sequence[str]) -> list[str]:
     return sorted({os.path.realpath(file): file for file in sorted(files, reverse=True)}.values())
 
 
-def sort_files(paths: Sequence[str]) -> SortedFiles:
+def detect_kinds(paths: Sequence[str]) -> FilesByKind:
     """Detect the kinds of files. If a file that is no n-best list cannot be read, the reason becomes its kind.
 
     Raises:
         InputError: an n-best list has a fault.
     """
-    files = SortedFiles({}, [], [])
+    files = FilesByKind({}, [], [])
     for path in with_bar("inspect files", paths, len(paths)):
         try:
             kind = kind_of(path)

@@ -66,7 +66,7 @@ class ListContent:
 
 
 def read_list(path: str) -> ListContent:
-    """Read a list to its end. Raise as `read_nbest` and `without_marks` do."""
+    """Read a list to its end. Raises `InputError` if the list is malformed or has segmentation marks."""
     sentences, lengths, words, candidates = [], [], Words(), array("q")
     dense: tuple[tuple[str, int], ...] = ()
     forms = Forms()
@@ -91,7 +91,7 @@ def read_list(path: str) -> ListContent:
 
 
 def read_text(path: str) -> Text:
-    """Count the lines of a text. Raise as `numbered_lines` does."""
+    """Count the lines of a text. Raises `InputError` if the file cannot be read."""
     return Text(path, sum(1 for _ in numbered_lines(path)))
 
 
@@ -226,13 +226,13 @@ def texts_of(content: ListContent, texts: Sequence[Text]) -> list[Text]:
 def split_by_candidates(content: ListContent, texts: Sequence[Text]) -> TextsByLanguage:
     """Divide texts of a list by language, according to the words that they share with the candidates.
 
-    References share the most words. If no text shares clearly less, or there is only one text, all texts are
+    References share the most words. If no text coverages clearly less, or there is only one text, all texts are
     references.
     """
-    shares = {text: coverage(content.words, count_words(text.path).keys()) for text in texts}
-    low, high = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
+    coverages = {text: coverage(content.words, count_words(text.path).keys()) for text in texts}
+    low, high = min(coverages.values(), default=0.0), max(coverages.values(), default=0.0)
     middle = (low + high) / 2 if low < MAX_SOURCE_OVERLAP * high else 0.0
-    sources = tuple(text for text in texts if shares[text] < middle)
+    sources = tuple(text for text in texts if coverages[text] < middle)
     return TextsByLanguage(sources, tuple(text for text in texts if text not in sources))
 
 
@@ -284,12 +284,12 @@ def alignment_fault(path: str, corpus: ParallelFiles) -> str:
     try:
         read_alignments(path, source_lengths, target_lengths)
     except InputError as error:
-        return f"not that of the training corpus: {error}"
-    return f"{corpus.alignment} is also that of the training corpus" if corpus.alignment else ""
+        return f"does not fit the training corpus: {error}"
+    return f"{corpus.alignment} is already the word alignment of the training corpus" if corpus.alignment else ""
 
 
 def _closest(words: Words, texts: Sequence[Text]) -> tuple[Text | None, float]:
     """Return the text that covers the words best, and its coverage, or None and 0 if there is no text."""
-    shares = [coverage(words, count_words(text.path).keys()) for text in texts]
-    best = max(shares, default=0.0)
-    return (texts[shares.index(best)] if shares else None), best
+    coverages = [coverage(words, count_words(text.path).keys()) for text in texts]
+    best = max(coverages, default=0.0)
+    return (texts[coverages.index(best)] if coverages else None), best

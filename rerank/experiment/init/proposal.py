@@ -110,7 +110,7 @@ def _ngrams(
         if paths:
             require_kenlm()
     except InputError as error:
-        return {}, tuple(printable(f"Omitted: kenlm:{path}; {error}.") for path in paths)
+        return {}, tuple(printable(f"Omitted: kenlm:{path} ({error}).") for path in paths)
     labels = chain(["LM"] if len(paths) == 1 else [], (f"LM{number}" for number in count(1)))
     free = (label for label in labels if label not in used_labels)
     return {label: f"kenlm:{path}" for path, label in zip(paths, free, strict=False)}, ()

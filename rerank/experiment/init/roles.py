@@ -12,7 +12,7 @@ from moses_io.files.errors import InputError, counted
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.corpus import MIN_MONOLINGUAL
 from rerank.experiment.entries import MAX_NAME_BYTES, RESERVED_NAMES, UNNAMED, NbestFiles
-from rerank.experiment.init.kinds import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, SortedFiles
+from rerank.experiment.init.kinds import ARPA, COMPILED, LINKS, WEIGHT_LINES, WEIGHTS, FilesByKind
 from rerank.experiment.init.matching import (
     COVERAGE_MARGIN,
     Languages,
@@ -96,7 +96,7 @@ class Roles:
         ]
 
 
-def find_roles(files: SortedFiles) -> Roles:
+def find_roles(files: FilesByKind) -> Roles:
     """Infer the role of each file from its content.
 
     File names distinguish dev from test sets, name the test sets, and exclude texts that are named like a set from the
@@ -270,7 +270,7 @@ def _find_monolingual(texts: Sequence[Text], languages: Languages, roles: Roles)
         roles.reasons |= {text.path: "shorter than the monolingual text" for text in alone if text != longest}
 
 
-def _find_ngrams(files: SortedFiles, languages: Languages, roles: Roles) -> None:
+def _find_ngrams(files: FilesByKind, languages: Languages, roles: Roles) -> None:
     """Use each distinct n-gram model, except readable ones of the source language."""
     for path in files.of(ARPA, COMPILED):
         if same := next((other for other in roles.ngrams if filecmp.cmp(path, other, shallow=False)), None):

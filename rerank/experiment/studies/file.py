@@ -121,7 +121,7 @@ def _study(values: dict[str, Any], folder: Path) -> Study:
     if "shortlist" in tables:
         raise InputError("shortlist: a study computes all features for all candidates. Remove it")
     if "models" not in tables and "features" not in tables:
-        raise InputError("expected [models], [features] or both: a study compares what is named")
+        raise InputError("expected [models], [features] or both: a study does not choose models")
     texts = feature_texts(tables)
     experiment = experiment_of(tables if texts else _without_lists(tables), folder)
     named = _systems(table.get("systems"), texts)

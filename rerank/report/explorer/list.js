@@ -38,7 +38,7 @@ const listColumns = (metric) => [
   { key: "gain", name: "Gain", descending: true, about: "sentence BLEU, reranked minus moses" },
   { name: "Change", cell: "what" },
   { name: "Source", cell: "source" },
-  { key: "expected", name: `Expected ${metric}`, about: `${metric} that the reranked choice is expected to reach` },
+  { key: "expected", name: `Expected ${metric}`, about: `expected ${metric} of the reranked choice` },
   { key: "helped", name: "P(better)", about: "probability that the reranked translation is better than Moses’" },
   { key: "score_gain", name: "Model score gain", descending: true, about: "model score, reranked minus moses" },
 ];

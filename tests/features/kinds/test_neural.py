@@ -106,7 +106,7 @@ def test_incompatible_models_in_an_ensemble_are_errors(tmp_path: Path) -> None:
         (make(tmp_path / "words", min_frequency=9), "another target vocabulary"),
     ):
         with pytest.raises(
-            InputError, match=f"{other.name}: {reason} than .*first; use one feature 'neural' per model"
+            InputError, match=f"{other.name}: {reason} than .*first. Use one feature 'neural' per model"
         ):
             load(f"ensemble:{first},{other}")
     with pytest.raises(InputError, match="expected several models, separated by commas"):

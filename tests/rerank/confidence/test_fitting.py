@@ -14,7 +14,7 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
-from moses_io.weights import read_weights
+from moses_io.weights import read_weight_file, read_weights
 from rerank.confidence.confidence import Confidence, read_confidence, read_estimator, write_confidence
 from rerank.confidence.fitting import EstimateCollector, MeasuredEstimates, actual_scores, fit_confidence
 from rerank.linear.ranking import LinearModel, Ranking
@@ -27,7 +27,7 @@ Altered = Callable[[dict[str, Any]], Path]
 
 
 def rankings(fitted: Any) -> list[Ranking]:
-    model = LinearModel(read_weights(str(fitted.weights)), "weights")
+    model = LinearModel(read_weight_file(str(fitted.weights)), "weights")
     return [Ranking(each, model.scores(each)) for each in read_nbest(str(fitted.nbest))]
 
 
@@ -80,7 +80,7 @@ def test_few_sentences_with_initial_weights_that_were_kept(
     few = write("few", "".join(fitted.nbest.read_text().splitlines(keepends=True)[:30]))
     kept = write("kept.ini", "# the initial weights are kept: nothing helps\n[weight]\nKnown= 0\nNoise= 0 0\n")
     confidence = read_confidence(str(refit(fitted, few, kept, tmp_path)))
-    model, count = LinearModel(read_weights(str(kept)), "kept"), Metric("bleu")
+    model, count = LinearModel(read_weight_file(str(kept)), "kept"), Metric("bleu")
     references = fitted.reference.read_text().splitlines()
     chosen = [Ranking(each, model.scores(each)).best.text for each in read_nbest(str(few))]
     statistics = [count.counter([one])(text) for one, text in zip(references, chosen, strict=False)]

@@ -119,7 +119,6 @@ def test_the_first_model_of_an_ensemble_gives_the_fertility(tmp_path: Path) -> N
         ("hidden_size", "hiden", "models.forward: unknown setting 'hiden'. Did you mean 'hidden_size'?"),
         ("cohn-align", "cohn", "models.forward: unknown preset 'cohn'"),
         ('"length"', '"lenght"', "unknown feature 'lenght'. Did you mean 'length'?"),
-        ("Len = ", "all = ", "features.all: reports use this name for all features. Choose another name"),
         ("seed = 7", "sed = 7", "tuning: unknown key 'sed'. Did you mean 'seed'?"),
         ("seed = 7", 'tuner = "pro"\nkept = 9', "tuning: unknown key 'kept'. It is now max_pairs"),
         ("seed = 7", 'seed = "x"', "tuning: seed: expected a whole number from 0, found 'x'"),

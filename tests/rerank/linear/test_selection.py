@@ -138,6 +138,15 @@ def test_two_outputs_to_the_same_file_are_an_error(command: Command, write: Writ
     assert "--output and --nbest name the same file or folder" in err
 
 
+def test_a_feature_without_weights_in_an_ini_has_weight_1(command: Command, write: Write) -> None:
+    ini = write("ini", "[feature]\nKENLM name=LM0\nDistortion name=D0\n[weight]\nLM0= 0.5\n")
+    nbest = write("list", "0 ||| a ||| LM0= -1 D0= -2\n0 ||| b ||| LM0= -2 D0= -1\n")
+    assert command("rerank", nbest, "--weights", ini)[:2] == (0, b"b\n")
+    assert "has no weight" not in command("validate", nbest, "--weights", ini)[2]
+    explained = command("explain", nbest, "--weights", ini, "--sentence", 0)[1].decode()
+    assert "number 1, score -2.5000" in explained
+
+
 def test_choose_by_the_total_of_the_decoder(tmp_path: Path, write: Write) -> None:
     nbest = write(
         "list", "0 ||| a ||| L= 1 ||| -2\n0 ||| b ||| L= 1 ||| -1\n0 ||| c ||| L= 1 ||| -1\n2 ||| d ||| L= 1\n"
@@ -152,10 +161,10 @@ def test_a_very_large_id_is_an_error(command: Command, write: Write) -> None:
     nbest, weights = write("list", f"0 ||| a ||| L= 1\n{10**17} ||| b ||| L= 1\n"), write("w", "L= 1\n")
     near, blank = write("near", "0 ||| a ||| L= 1\n"), ("--on-missing", "blank")
     status, out, err = command("rerank", nbest, "--weights", weights, *blank, "--output", write("o", ""))
-    many = f"{10**17 - 1} sentences before {10**17} have no candidates, expected at most 10000000 in a row"
+    many = f"{10**17 - 1:,} sentences in a row, 1 to {10**17 - 1}, have no candidates, expected at most 10,000,000"
     assert (status, f"{nbest}:2: {many}" in err, out) == (2, True, b"")
     status, _, err = command("rerank", near, "--weights", weights, "--sentences", 10**17, *blank)
-    assert (status, "near, at its end: 99999999999999999 sentences before" in err) == (2, True)
+    assert (status, "near, at its end: 99,999,999,999,999,999 sentences in a row" in err) == (2, True)
     assert command("rerank", near, "--weights", weights, "--sentences", 1001, *blank)[1] == b"a\n" + b"\n" * 1000
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from moses_io.filters import Filters
+from moses_io.weights import WeightFile
 from rerank.linear.ranking import LinearModel
 from rerank.report.breakdown import Depths, margin
 from rerank.report.listed import read_listed
@@ -17,7 +18,8 @@ def read(tmp_path: Path) -> Read:
 
     def look(text: str, references: list[list[str]], filtered: str = "") -> tuple[Depths, dict[int, float]]:
         (tmp_path / "list").write_text(text)
-        depths, margins, model = Depths(references), dict[int, float](), LinearModel({"F": (1.0,)}, "weights")
+        depths, margins = Depths(references), dict[int, float]()
+        model = LinearModel(WeightFile({"F": (1.0,)}), "weights")
         for listed in read_listed(str(tmp_path / "list"), references, 99, Filters(filtered)):
             depths.add(listed, model.scores(listed.candidates))
             if (sure := margin(listed.candidates, [])) is not None:

@@ -10,7 +10,7 @@ from moses_io.files.streams import Lines
 from moses_io.files.text import read_lines
 from moses_io.filters import Filters
 from moses_io.nbest import read_nbest
-from moses_io.weights import read_weights
+from moses_io.weights import WeightFile, read_weights
 from rerank.confidence.confidence import read_confidence
 from rerank.linear.ranking import LinearModel, Ranking
 from rerank.report.changes import Reranked, in_words
@@ -21,7 +21,7 @@ from rerank.report.reranking import ListReading
 def read_once(fitted: Any, sentences: int, references: list[list[str]]) -> tuple[ListReading, Reranked]:
     """Read the first sentences of a list from an iterator, which cannot be read again."""
     weights = read_weights(str(fitted.weights))
-    model = LinearModel(weights, "weights")
+    model = LinearModel(WeightFile(weights), "weights")
     ranked = [Ranking(each, model.scores(each)) for each in read_nbest(str(fitted.nbest))]
     reranked = Reranked(
         source=["source"] * sentences,

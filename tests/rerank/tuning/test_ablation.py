@@ -88,7 +88,7 @@ def test_one_column_per_set() -> None:
         "Moses' features                 80.00           70.12                  70.12",
         "+ F                             81.00  0.5000  100.00  0.0001         100.00  0.0001",
         "all features                    81.00  0.5000  100.00  0.0001         100.00  0.0001",
-        "p: against Moses' features; rows 'without …': against all features",
+        "p: against Moses' features, in rows 'without …' against all features",
     ]
     assert ablation_lines(Ablation(HOW, {"dev": DEV}))[1:3] == [
         "features         dev, cross-validated       p",

@@ -222,9 +222,10 @@ def test_the_tokenizer_and_other_files_are_copied(make: Make, texts: ParallelFil
     ("setting", "message"),
     [
         ({"epoch": "3"}, "unknown setting 'epoch'. Did you mean 'epochs'"),
-        ({"epochs": "0"}, "--set: .*>= 1.* `\\$.epochs`"),
-        ({"epochs": "x"}, "--set: .*epochs"),
-        ({"learning_rate": "nan"}, "--set: .*learning_rate"),
+        ({"epochs": "0"}, "setting 'epochs': expected int >= 1, found '0'"),
+        ({"epochs": "x"}, "setting 'epochs': expected int, found 'x'"),
+        ({"learning_rate": "nan"}, "setting 'learning_rate': expected float .*, found 'nan'"),
+        ({"clip_norm": "inf"}, "setting 'clip_norm': expected float .*, found 'inf'"),
     ],
 )
 def test_wrong_settings_are_errors(setting: dict[str, str], message: str) -> None:

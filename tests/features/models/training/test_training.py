@@ -220,6 +220,9 @@ def test_messages_report_whether_the_training_has_ended(tmp_path: Path, capsys: 
     assert "has not ended" not in capsys.readouterr().err
     fit(tmp_path / "model", resume=True, epochs=1)
     assert "this training has already ended" in capsys.readouterr().err
+    (tmp_path / CHECKPOINT).write_bytes(b"")  # of another training, in the folder around this one
+    load_model(tmp_path / "model", CPU)
+    assert "has not ended" not in capsys.readouterr().err
     (tmp_path / "model" / CHECKPOINT).write_bytes(b"")
     load_model(tmp_path / "model", CPU)
     assert "the training of this model has not ended" in capsys.readouterr().err

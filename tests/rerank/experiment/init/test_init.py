@@ -121,7 +121,7 @@ def test_without_kenlm_its_feature_is_a_comment(
     experiment = read_experiment("experiment.toml")
     check_inputs(experiment)
     assert not [each for each in experiment.features.values() if each.kind == "kenlm"]
-    assert "# Omitted: kenlm:data/lm.arpa; feature 'kenlm' needs" in Path("experiment.toml").read_text()
+    assert "# Omitted: kenlm:data/lm.arpa (feature 'kenlm' needs" in Path("experiment.toml").read_text()
 
 
 def test_pretrained_models_are_comments(folder: Path, command: Command) -> None:
@@ -233,6 +233,7 @@ def test_the_word_alignment_of_the_training_corpus_is_found(
     messages = err.splitlines()
     assert "data/also: word alignment of the training corpus (word alignment)" in messages
     assert any(
-        "data/train.gdfa: not used (word alignment; data/also is also that of the training" in line for line in messages
+        "data/train.gdfa: not used (word alignment; data/also is already the word alignment" in line
+        for line in messages
     )
-    assert sum("not that of the training corpus" in line for line in messages) == 2
+    assert sum("does not fit the training corpus" in line for line in messages) == 2

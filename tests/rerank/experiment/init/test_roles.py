@@ -9,7 +9,7 @@ import pytest
 from moses_io.files.errors import InputError
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.entries import NbestFiles
-from rerank.experiment.init.kinds import files_in, sort_files
+from rerank.experiment.init.kinds import detect_kinds, files_in
 from rerank.experiment.init.matching import SAMPLE_SIZE
 from rerank.experiment.init.roles import Roles, find_roles
 
@@ -24,7 +24,7 @@ def roles_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Mappi
     def find(files: Mapping[str, bytes]) -> Roles:
         for name, content in files.items():
             Path(name).write_bytes(content)
-        return find_roles(sort_files(files_in(["."])))
+        return find_roles(detect_kinds(files_in(["."])))
 
     return find
 
@@ -53,7 +53,7 @@ def marked(text: bytes, mark: bytes) -> bytes:
 
 
 def test_roles_of_the_sample_files(sample: Path) -> None:
-    roles = find_roles(sort_files(files_in([str(sample)])))
+    roles = find_roles(detect_kinds(files_in([str(sample)])))
     path = {name: str(sample / name) for name in ("dev", "test", "train")}
     sets = {
         name: NbestFiles(source=f"{path[name]}.de", reference=(f"{path[name]}.en",), nbest=f"{path[name]}.nbest.gz")
