@@ -120,7 +120,9 @@ class FeatureSet:
         Raises:
             InputError: a feature does not return one row of values for each candidate.
         """
-        parts, steps, computed = [], Steps(), False
+        parts = []
+        steps = Steps()
+        computed = False
         for group in groups(sentences, self.group, bool(self.whole_lists)) if self._needs else ():
             values = self._journal.values(group) if self._journal else None
             if values is None:
@@ -135,7 +137,9 @@ class FeatureSet:
 
     def values_of_models(self, sentences: Sequence[Sentence]) -> tuple[dict[str, Array], Steps]:
         """Return the arrays (candidates, values) of the model features by label, and the decoder steps."""
-        readings, steps, values = dict[tuple[str, tuple[str, ...]], Reading](), Steps(), dict[str, Array]()
+        readings = dict[tuple[str, tuple[str, ...]], Reading]()
+        steps = Steps()
+        values = dict[str, Array]()
         for need in self._merged_needs:
             reading = self._readers[need.models].read(sentences, need.values, need.attention)
             readings[need.models], steps = reading, steps.plus(reading.steps)

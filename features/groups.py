@@ -47,7 +47,9 @@ def groups(sentences: Sequence[Sentence], size: int, whole: bool = False) -> Ite
         positions = (len(pending) + 1) * (len(sentence.source) + 2)
         if pending and (count > size or positions > POSITIONS or count * _cells(sentence, longest) > CELLS):
             yield _joined(pending)
-            pending, count, longest = [], len(part.indices), _longest(sentence)
+            pending = []
+            count = len(part.indices)
+            longest = _longest(sentence)
         pending.append(part)
     if pending:
         yield _joined(pending)

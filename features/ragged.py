@@ -40,7 +40,7 @@ class Ragged:
     def joined(cls, parts: "Sequence[Ragged]") -> "Ragged":
         """Return the rows of one or several parts."""
         lengths = np.concatenate([part.lengths for part in parts])  # (R,)
-        return cls(np.concatenate([part.values for part in parts]), ends_of(lengths))
+        return cls(np.concatenate([part.values for part in parts]), ends_of(lengths))  # (N,), (R + 1,)
 
     @cached_property
     def lengths(self) -> Integers:

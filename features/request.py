@@ -149,7 +149,9 @@ class FeatureRequest:
         """The words of a command that name programs, also after `|`, `;`, `&`, `(` or a line end."""
         if self.row.takes != "shell":
             return []
-        first, starts, redirected = [], True, False
+        first = []
+        starts = True
+        redirected = False
         for word in self._words:
             if starts and not (_OPERATOR.fullmatch(word) or redirected or _ASSIGNMENT.match(word)):
                 first.append(word)

@@ -105,7 +105,7 @@ def _keys(source: Ragged, target: Ragged, null: int, size: int) -> Integers:
     """Return source id · size + target id of all links of some pairs, ordered by target position."""
     with_null = Ragged(np.insert(source.values, source.ends[:-1], null), source.ends + np.arange(len(source.ends)))
     of_targets = with_null.take(np.repeat(np.arange(len(target)), target.lengths))  # source ids for each target word
-    return of_targets.values.astype(np.int64) * size + np.repeat(target.values, of_targets.lengths)
+    return of_targets.values.astype(np.int64) * size + np.repeat(target.values, of_targets.lengths)  # (keys,)
 
 
 def relative(counts: csr_array) -> Translations:
@@ -146,6 +146,6 @@ def _linked_words(source: Ragged, target: Ragged, links: Ragged, nulls: tuple[in
     unaligned_source[left] = unaligned_target[right] = False
     sources, targets = source.values[unaligned_source], target.values[unaligned_target]
     return (
-        np.concatenate([source.values[left], sources, np.full(len(targets), nulls[0])]),
-        np.concatenate([target.values[right], np.full(len(sources), nulls[1]), targets]),
+        np.concatenate([source.values[left], sources, np.full(len(targets), nulls[0])]),  # (L,)
+        np.concatenate([target.values[right], np.full(len(sources), nulls[1]), targets]),  # (L,)
     )

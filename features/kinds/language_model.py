@@ -57,7 +57,9 @@ def check_header(path: str) -> None:
 
 def _counts(path: str) -> Iterator[tuple[int, int]]:
     """Yield the line number in the header and the number of n-grams, for each order."""
-    started, order, number = False, 1, 1
+    started = False
+    order = 1
+    number = 1
     for number, line in numbered_lines(path):
         text, where = without_line_end(line), f"{path}:{number}: {_UNREADABLE}"
         blank = not text.strip(_BLANKS)

@@ -85,7 +85,9 @@ def _ratio(
 ) -> float:
     """Return the seconds of a step on batches in random order, relative to its cost, over some seconds."""
     order = np.random.default_rng(1).permutation(len(batches))
-    taken, expected, number = 0.0, 0.0, 0
+    taken = 0.0
+    expected = 0.0
+    number = 0
     while taken < SECONDS:
         batch = batches[order[number % len(order)]]
         began = time.perf_counter()

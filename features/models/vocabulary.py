@@ -75,7 +75,9 @@ class Subwords:
         text = _text(token).rstrip(_START)
         if not text:
             return self.segment(token)
-        ranks, probability, random_number = self._ranks, dropout.probability, dropout.rng.random
+        ranks = self._ranks
+        probability = dropout.probability
+        random_number = dropout.rng.random
         parts = [_START, *text]
         while True:
             best, merge_position = len(ranks), -1

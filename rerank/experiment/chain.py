@@ -146,7 +146,9 @@ def _compare(
     experiment: Experiment, requests: tuple[CandidateRequest, ...], resources: Resources, costs: Costs
 ) -> Stage:
     """Return the stage that compares translations of models with those of Moses, on dev."""
-    dev, output, filters = experiment.dev, experiment.result(COMPARISON), experiment.tuning.filters
+    dev = experiment.dev
+    output = experiment.result(COMPARISON)
+    filters = experiment.tuning.filters
     action = partial(
         compare_translations,
         dev.nbest,
@@ -180,8 +182,12 @@ def _tune(experiment: Experiment, costs: Costs) -> Stage:
 
 def _fit_confidence(experiment: Experiment, costs: Costs) -> Stage:
     """Return the stage that fits sentence-level confidence estimation, on folds of dev."""
-    entry, lists, output = experiment.tuning, experiment.lists("dev"), experiment.result(CONFIDENCE)
-    tuning, folds, printed = entry.tuning, entry.fold_settings.folds, experiment.dev.moses_output
+    entry = experiment.tuning
+    lists = experiment.lists("dev")
+    output = experiment.result(CONFIDENCE)
+    tuning = entry.tuning
+    folds = entry.fold_settings.folds
+    printed = experiment.dev.moses_output
     read = (lists, experiment.initial_weights, experiment.weights)
     action = partial(fit_confidence, *read, tuning, entry.confidence, folds, output, moses_output=printed)
     settings = [tuning.signature, tuning.metric, entry.confidence, entry.filters.text, folds, CONFIDENCE_FORMAT]

@@ -118,7 +118,11 @@ def list_size(nbest: str, source: str) -> ListSize:
 
 @functools.lru_cache(1000)
 def _list_size(nbest: str, _changed: int, _bytes: int) -> tuple[int, int, int, int]:
-    sentences, candidates, words, values, last = 0, 0, 0, 0, b""
+    sentences = 0
+    candidates = 0
+    words = 0
+    values = 0
+    last = b""
     with open_input(nbest) as stream:
         for line in stream:
             sentence, text, features, *_ = [*line.split(b"|||", 3), b"", b""]

@@ -65,7 +65,9 @@ def filter_inputs(experiment: Experiment) -> Experiment:
 
 def _tables_of_copies(unplanned: Unplanned, copied: Experiment) -> Unplanned:
     """Return the tables of an experiment without models, with the paths of the copies."""
-    train, selection, relative = copied.train, copied.selection, partial(os.path.relpath, start=unplanned.folder)
+    train = copied.train
+    selection = copied.selection
+    relative = partial(os.path.relpath, start=unplanned.folder)
     corpus = {"source": train.source, "target": train.target, "alignment": train.alignment}
     corpus["monolingual"] = copied.monolingual
     tables = {

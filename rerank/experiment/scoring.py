@@ -35,7 +35,9 @@ def scoring_stages(experiment: Experiment, resources: Resources, costs: Costs) -
 
 def _translate(experiment: Experiment, name: str, resources: Resources, costs: Costs) -> Stage:
     """Return the stage that adds candidates of models to a list."""
-    files, requests, output = experiment.sets[name], experiment.candidates, experiment.nbest(name)
+    files = experiment.sets[name]
+    requests = experiment.candidates
+    output = experiment.nbest(name)
     settings = [[each.identity for each in requests], resources.precision, MIN_LENGTH]
     inputs = (files.nbest, files.source, *(path for each in requests for path in each.paths))
     alone = experiment.translations(name)

@@ -406,7 +406,9 @@ def make_or_resume(folder: str, inputs: Sequence[str], settings: Any, make: Call
     final = Path(folder)
     fingerprint = hashlib.sha256(json.dumps(_fingerprint(inputs, settings)).encode()).hexdigest()[:12]
     temporary = final.with_name(f"{hidden(final.name)}.training-{fingerprint}")
-    new, before, finished = temporary / final.name, temporary / ".before", temporary / ".finished"
+    new = temporary / final.name
+    before = temporary / ".before"
+    finished = temporary / ".finished"
     links = any(path.is_symlink() for path in (temporary, new, finished))
     for other in trainings_of(final):
         if links or other != temporary:

@@ -157,7 +157,9 @@ def write_report(files: RerankingFiles, filters: Filters, outputs: Sequence[str]
         }
         facts = reading.listed.facts
         evaluation = evaluate(compared, reranked.references, facts=facts, filtered=filters.signature)
-        changes, measured, chosen = reading.changes, reading.estimate_collector.measured(), reading.chosen.lines()
+        changes = reading.changes
+        measured = reading.estimate_collector.measured()
+        chosen = reading.chosen.lines()
         fits = {files.name: measured.outcome.fit()} if measured.outcome else {}
         ablation, gain = read_ablation(files.ablation) if files.ablation else None, read_gain(files.gain)
         analysis = analyse(

@@ -90,7 +90,7 @@ class Lexicon(nn.Module):
         selected = np.flatnonzero(possible & (table.probabilities >= MIN_PROBABILITY))  # (E,)
         sources, targets, values = (each[selected] for each in table)  # (E,) each
         order = np.lexsort((targets, -values, sources))
-        sources, targets, values = sources[order], targets[order], values[order]
+        sources, targets, values = sources[order], targets[order], values[order]  # (E,) each
         ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # (E,) rank among the entries of the source
         best = ranks < ENTRIES
         # (source vocabulary size, ENTRIES) both
@@ -115,7 +115,7 @@ class Lexicon(nn.Module):
         words = entries.new_zeros(len(entries), size).scatter_(1, columns, entries)  # (B, U)
         probabilities = self.probabilities[source]  # (B, S, ENTRIES)
         table = probabilities.new_zeros(*source.shape, size)  # (B, S, U)
-        return table.scatter_add_(2, columns.view_as(probabilities), probabilities), words
+        return table.scatter_add_(2, columns.view_as(probabilities), probabilities), words  # (B, S, U), (B, U)
 
     def forward(self, source: Source, rows: Tensor) -> Lexical:
         """Return lexicon values at steps with attention rows (B, S), or (J, B, S) for J · B steps."""

@@ -70,7 +70,7 @@ class WordDropout(nn.Module):
             return vectors
         unmasked = torch.rand(words.shape, device=words.device) >= self.probability  # (…)
         factors = torch.where((words == BEGIN) | (words == END), 1.0, unmasked / (1 - self.probability))  # (…)
-        return vectors * factors.unsqueeze(-1)
+        return vectors * factors.unsqueeze(-1)  # (…, E)
 
 
 class EncoderDecoder(nn.Module):

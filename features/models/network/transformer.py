@@ -54,7 +54,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple
     Returns:
         Weighted sums of the values, (B, T, H), and the weights, (B, heads, T, S).
     """
-    contexts, weights = _weighted(queries, keys, values, bias.unsqueeze(1))
+    contexts, weights = _weighted(queries, keys, values, bias.unsqueeze(1))  # (B, heads, T, d), (B, heads, T, S)
     return contexts.transpose(1, 2).flatten(2), weights  # contexts (B, T, H)
 
 
@@ -64,7 +64,7 @@ def _weighted(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tu
     scores = torch.bmm((queries * size**-0.5).flatten(0, 1), keys.flatten(0, 1).transpose(1, 2))  # (A·B, T, S)
     weights = torch.softmax(scores.view(*queries.shape[:3], -1) + bias, dim=-1)  # (A, B, T, S)
     contexts = torch.bmm(weights.flatten(0, 1).to(values.dtype), values.flatten(0, 1))  # (A·B, T, d)
-    return contexts.view(*queries.shape[:2], steps, size), weights
+    return contexts.view(*queries.shape[:2], steps, size), weights  # (A, B, T, d), (A, B, T, S)
 
 
 def _split(rows: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
@@ -131,7 +131,7 @@ class SelfAttention(nn.Module):
                 for whole, chosen in ((queries, block.queries), (keys, block.keys), (values, block.keys))
             )
             sums = _weighted(query, key, value, block.bias)[0].view(self.heads, paths * count, size)  # (heads, P·M, d)
-            contexts.index_copy_(1, block.nodes, sums.index_select(1, block.computed))
+            contexts.index_copy_(1, block.nodes, sums.index_select(1, block.computed))  # (heads, N, d)
         for part in parts:
             rows[part] += self.out(contexts[:, part].transpose(0, 1).flatten(1))  # (n, H)
         return rows

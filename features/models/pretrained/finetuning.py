@@ -192,7 +192,10 @@ def _with_lora(opened: Opened, settings: Settings) -> Any:
 
 def _encoded(files: ParallelFiles, encoding: Encoding, name: str) -> Corpus:
     """Return the tokens of the pairs, without those that are empty or too long."""
-    sources, targets, words, total = [], [], 0, 0
+    sources = []
+    targets = []
+    words = 0
+    total = 0
     lines = enumerate(parallel_lines(files.source, files.target), start=1)
     while block := list(itertools.islice(lines, BLOCK)):
         total += len(block)
@@ -224,7 +227,9 @@ def _batches(run: Run, corpus: Corpus, epoch: int) -> list[list[int]]:
 
 def _train_epoch(run: Run, bar: Bar) -> None:
     """Train for one epoch."""
-    settings, progress, started = run.settings, run.progress, time.monotonic()
+    settings = run.settings
+    progress = run.progress
+    started = time.monotonic()
     progress.epoch += 1
     # A number for each epoch makes the checkpoint independent of the state of the generator.
     torch.manual_seed(settings.seed * 100_000 + progress.epoch)
@@ -246,7 +251,9 @@ def _train_epoch(run: Run, bar: Bar) -> None:
 
 def _update(run: Run, batches: list[list[Pair]], count: int) -> float:
     """Take one optimizer step on batches with `count` target tokens. Return their loss in nats, without smoothing."""
-    settings, updates, total = run.settings, run.progress.updates, 0.0
+    settings = run.settings
+    updates = run.progress.updates
+    total = 0.0
     run.optimizer.zero_grad()
     for batch in batches:
         smoothed, plain = _losses(run, batch, settings.label_smoothing)

@@ -51,7 +51,7 @@ def score_prefixes(
 def score_separately(network: Network, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Array:
     """Return the log-probability of the second of each pair given the first, (n,), in one batch without a cache."""
     logits, targets, mask = logits_of(network, pairs)  # (n, L, V), (n, L), (n, L)
-    values: Array = (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()
+    values: Array = (_log_probs(logits, targets).double() * mask).sum(dim=1).cpu().numpy()  # (n,)
     return values
 
 

@@ -47,7 +47,9 @@ def score_tree(
             for each in walks
         ]
         walk, owner = walks[0], on_device(owners, first.device)  # (N,)
-        source, sums, done = walk.source, _zero_sums(walk), 0
+        source = walk.source
+        sums = _zero_sums(walk)
+        done = 0
         ended = gather(sums, owner)  # N rows
         rows = np.empty((steps.computed if attention else 0, source.bias.shape[1]), dtype=np.float32)
         for level, steps_of_models in zip(levels, zip(*read, strict=True), strict=True):

@@ -60,7 +60,7 @@ def total(tokens: Sums) -> Sums:
     """Add up single tokens (N, J) to sums (N,)."""
     lowest = tokens.log_probs.sort(dim=1).values[:, :WORST]  # (N, at most WORST)
     padded = torch.nn.functional.pad(lowest, (0, WORST - lowest.shape[1]))  # (N, WORST)
-    return Sums._make([*(part.sum(dim=1) for part in tokens[:-1]), padded])
+    return Sums._make([*(part.sum(dim=1) for part in tokens[:-1]), padded])  # (N,) or (N, S) each, (N, WORST)
 
 
 def logprob(sums: Sums, source: SourceWords) -> Tensor:

@@ -36,13 +36,18 @@ def train_epoch(run: Run, bar: Bar) -> dict[str, float]:
     """Train for one epoch, or up to the last planned update, and return the measurements of the epoch."""
     for learner in run.learners:
         learner.network.train()
-    settings, progress, started = run.settings, run.progress, time.monotonic()
+    settings = run.settings
+    progress = run.progress
+    started = time.monotonic()
     progress.epoch += 1
     if settings.bpe_dropout:
         dropout = BpeDropout(settings.bpe_dropout, random.Random(run.rng.getrandbits(31)))
         run.corpus = encode(run.pairs, run.learners, run.links, dropout)
     batches = bucketed(run.corpus[0].lengths, settings.batch_size, settings.batch_tokens, run.rng)
-    loss, tokens, length, learning_rate = 0.0, 0, 0, settings.learning_rate
+    loss = 0.0
+    tokens = 0
+    length = 0
+    learning_rate = settings.learning_rate
     for first in range(0, len(batches), settings.gradient_accumulation):
         group = batches[first : first + settings.gradient_accumulation]
         learning_rate = learning_rate_at(settings, progress.epoch, progress.updates, run.planned)

@@ -213,7 +213,9 @@ def usable(pair: TokenPair, task: Task) -> bool:
 
 def _corpus_of(task: Task) -> _Corpus:
     """Return the pairs that a training uses. Raise `InputError` if no real pair is usable."""
-    settings, pairs, links = task.settings, TokenPairs.of(task.corpus), encoded_links(task.links)
+    settings = task.settings
+    pairs = TokenPairs.of(task.corpus)
+    links = encoded_links(task.links)
     mask = _usable_pairs(pairs, task)
     if not mask.any():
         raise InputError(

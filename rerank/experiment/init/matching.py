@@ -67,7 +67,10 @@ class ListContent:
 
 def read_list(path: str) -> ListContent:
     """Read a list to its end. Raises `InputError` if the list is malformed or has segmentation marks."""
-    sentences, lengths, words, candidates = [], [], Words(), array("q")
+    sentences = []
+    lengths = []
+    words = Words()
+    candidates = array("q")
     dense: tuple[tuple[str, int], ...] = ()
     forms = Forms()
     for sentence_list in without_marks(read_nbest(path)):

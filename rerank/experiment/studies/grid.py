@@ -168,7 +168,9 @@ def _read(study: Study, requests: Iterable[FeatureRequest]) -> set[str]:
 
 def _entry(name: str, models: Mapping[str, ModelEntry], leaders: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """Return the table of a model. It has `candidates`, or `translate_with`, the model that has them."""
-    entry, request, start = models[name], models[name].request, models[name].pretrained_model
+    entry = models[name]
+    request = models[name].request
+    start = models[name].pretrained_model
     flags = {"backward": request.backward, "right_to_left": request.right_to_left, "paper_sizes": request.paper_sizes}
     values = {"preset": request.preset, **{flag: on for flag, on in flags.items() if on}, **request.settings}
     if start:
@@ -191,7 +193,9 @@ def _text(study: Study, replicate: Replicate, request: FeatureRequest, folder: P
 
     Files of the whole corpus are replaced by the files of the first pairs.
     """
-    models, whole, cut = study.experiment.models, study.experiment.train, replicate.experiment.train
+    models = study.experiment.models
+    whole = study.experiment.train
+    cut = replicate.experiment.train
     first = {Path(path).resolve(): new for path, new in zip(whole.files, cut.files, strict=True)}
     parts = []
     for part in request.parts:

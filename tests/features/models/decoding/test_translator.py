@@ -163,7 +163,7 @@ def test_models_and_tables_of_the_wrong_direction_are_errors(kinds: Models, writ
         Translator([str(kinds["forward"])], Beam(1), Replacement("copy"), Resources("cpu"), backward=True)
     with pytest.raises(InputError, match=r"lex.f2e: the table of the other direction, expected lex.e2f$"):
         Replacement("lex.f2e", backward=True)
-    with pytest.raises(InputError, match=r"right-to-left: another order of words than .*forward; models that"):
+    with pytest.raises(InputError, match=r"right-to-left: another order of words than .*forward. Models that"):
         translated([kinds["forward"], kinds["right-to-left"]], [], Beam(1))
     with pytest.raises(InputError, match=r"lex.e2f: the table of the other direction, expected lex.f2e$"):
         translated([kinds["forward"]], [], Beam(1), "lex.e2f")
