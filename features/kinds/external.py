@@ -56,6 +56,7 @@ def _nematus(line: str) -> list[float | None]:
     if len(fields) < 4 or "=" not in fields[2]:
         return []
     last = tokens(fields[-1])
+    # The losses follow the total or, in a line with more fields, the links of the alignment.
     losses = last[1:] if len(fields) == 4 else [token for token in last if not _LINK.fullmatch(token)]
     values = [number(token) for token in losses]
     return [None if value is None else -value for value in values]

@@ -43,7 +43,8 @@ def opening(path: object) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except ValueError as error:
-        raise InputError(f"{path}: {'a file name cannot contain NUL' if chr(0) in str(path) else error}") from None
+        reason = "a file name cannot contain NUL" if "\0" in str(path) else str(error)
+        raise InputError(f"{path}: {reason}") from None
 
 
 def reason_of(error: InputError | OSError | MemoryError) -> str:

@@ -26,7 +26,8 @@ from moses_io.weights import read_weights
 from rerank.experiment.entries import NbestFiles
 from rerank.experiment.experiment import Experiment
 from rerank.experiment.recipe import LABELS
-from rerank.experiment.stages import RECORD, digests_read
+from rerank.experiment.scoring import scoring_settings
+from rerank.experiment.stages import RECORD, digests_read, has_settings
 from rerank.linear.candidates import FeatureSpace
 from rerank.linear.weights import limits
 from rerank.lists.scoring import WholeSources, check_labels, score_list
@@ -89,7 +90,7 @@ def check_inputs(experiment: Experiment, to_make: str = "") -> None:
 
 
 def try_features(experiment: Experiment, resources: Resources) -> None:
-    """Score the first sentence of dev with features that need no model of ours, unless a run has computed them.
+    """Score the first sentence of dev with features that need no model of ours, except those of an earlier run.
 
     Pretrained models are loaded on the CPU, since this process keeps the memory of a GPU.
 
@@ -97,11 +98,10 @@ def try_features(experiment: Experiment, resources: Resources) -> None:
         InputError: a file that a feature cannot use, a program that fails, or a list without the fields that a feature
             needs.
     """
-    tried = [
-        each for each in experiment.requests("dev")
-        if each.row.takes != "models" and not each.row.learns
-        and not os.path.exists(experiment.result(f"dev.{each.label}.features.gz"))
-    ]  # fmt: skip
+    tried = [each for each in experiment.requests("dev") if each.row.takes != "models" and not each.row.learns]
+    if _is_read(experiment, experiment.dev):
+        record = experiment.output / RECORD
+        tried = [each for each in tried if not has_settings(record, scoring_settings([each], resources))]
     if tried:
         dev, on_cpu = experiment.dev, replace(resources, device="cpu")
         next(score_list(dev.nbest, WholeSources(dev.source), FeatureSet(tried, on_cpu), max_sentences=1))

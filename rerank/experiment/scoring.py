@@ -1,5 +1,6 @@
 """Stages that make the scored lists of all sets: translate, score, join, and shorten if there is a shortlist."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,8 +77,7 @@ def _score(
     for group in group_by_models(requests):
         output = experiment.result(f"{name}.{group[0].label}.features.gz")
         inputs = (nbest, source, *(part for request in group for part in request.files))
-        of_models = group[0].row.takes in ("models", "folder")
-        settings = [[request.identity for request in group], resources.precision if of_models else ""]
+        settings = scoring_settings(group, resources)
         action = partial(write_features, nbest, source, group, output, resources)
         label, work = group[0].label, costs.scoring(name, group, size)
         stages.append(Stage(f"score {name} {label}", inputs, settings, (output,), action, separate=True, work=work))
@@ -86,6 +86,12 @@ def _score(
     target = name if scored == experiment.whole(name) else f"{name} shortlist"
     work = costs.reading(name, size)
     return [*stages, Stage(f"join {target}", (nbest, *columns), None, (scored,), action, separate=True, work=work)]
+
+
+def scoring_settings(group: Sequence[FeatureRequest], resources: Resources) -> list[Any]:
+    """Return the settings of the stage that scores features that use the same model."""
+    of_models = group[0].row.takes in ("models", "folder")
+    return [[request.identity for request in group], resources.precision if of_models else ""]
 
 
 def _shortlist(experiment: Experiment, entry: ShortlistEntry, resources: Resources, costs: Costs) -> list[Stage]:

@@ -266,6 +266,12 @@ def _check_outputs(stages: Sequence[Stage]) -> None:
                 raise InputError(f"{output}: '{other}' and '{stage.name}' would both write it. Rename a test set")
 
 
+def has_settings(path: Path, settings: Any) -> bool:
+    """Return whether a stage of a record has run with these settings."""
+    stages = _read_record(path) if os.path.lexists(path) else {}
+    return any(stage.get("settings") == _as_recorded(settings) for stage in stages.values())
+
+
 def digests_read(path: Path) -> set[str]:
     """Return the digests of all files that stages of a record have read."""
     stages = _read_record(path) if os.path.lexists(path) else {}

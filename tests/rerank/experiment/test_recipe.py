@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from features.models.settings import Training
 from features.models.vocabulary import build_vocabulary
 from features.request import parse_requests
 from moses_io.files.errors import InputError
+from moses_io.files.streams import digest
 from moses_io.files.text import ParallelFiles
 from rerank.experiment.checks import check_inputs, try_features
 from rerank.experiment.corpus import NUM_SUBWORDS, Corpus, Side, inspect_corpus
@@ -47,6 +49,8 @@ from rerank.experiment.recipe import (
     find_recipe,
     is_small,
 )
+from rerank.experiment.scoring import scoring_settings
+from rerank.experiment.stages import RECORD
 
 Write = Callable[[str, "str | bytes"], Path]
 
@@ -472,6 +476,23 @@ def test_wrong_features_and_weights_are_errors_before_training(
     with pytest.raises(InputError, match=fault):
         check_inputs(experiment)
         try_features(experiment, Resources("cpu"))
+
+
+def test_features_of_an_earlier_run_are_tried_again_only_if_they_have_changed(folder: Path) -> None:
+    text = (folder / "e.toml").read_text()
+
+    def read(program: str) -> Experiment:
+        (folder / "e.toml").write_text(f'{text}\n[features]\nMine = "command:{program}"\n')
+        return read_experiment(str(folder / "e.toml"), allow_code=True)
+
+    resources, experiment = Resources("cpu"), read("no-such-program")
+    settings = scoring_settings(experiment.requests("dev"), resources)
+    experiment.output.mkdir(parents=True, exist_ok=True)
+    inputs = [digest(Path(path)) for path in (experiment.dev.nbest, experiment.dev.source)]
+    (experiment.output / RECORD).write_text(json.dumps({"score dev Mine": {"settings": settings, "inputs": inputs}}))
+    try_features(experiment, resources)
+    with pytest.raises(InputError, match="feature 'command:another-program'"):
+        try_features(read("another-program"), resources)
 
 
 def test_initial_weights_of_another_size_are_errors_before_training(folder: Path, sample: Path) -> None:
